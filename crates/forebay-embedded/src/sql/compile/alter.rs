@@ -18,6 +18,7 @@ use super::declared::declared;
 use super::definition::{ColumnDefinition, Definition, Identity};
 use super::expression_text::{mentions, parsed};
 use super::fault::{Fault, Result, unreadable};
+use super::lookup::alike_but_for_case;
 use super::plan::Step;
 use super::resolve::converts;
 use super::scalar::Scalar;
@@ -211,6 +212,9 @@ impl Compiler<'_> {
                 return Ok(());
             }
             return Err(Fault::new("42701", message).at(&column.name));
+        }
+        if let Some(known) = alteration.new.alike_but_for_case(&name) {
+            return Err(alike_but_for_case(known, &name).at(&column.name));
         }
         let (described, sequence, options) = self.column(&table, column)?;
         if let Some(sequence) = sequence {

@@ -146,6 +146,12 @@ impl Definition {
         self.columns.iter().position(|column| column.name == name)
     }
 
+    /// The name of a column that SQLite would take for one of this name.
+    pub(super) fn alike_but_for_case(&self, name: &str) -> Option<&str> {
+        let mut names = self.columns.iter().map(|column| column.name.as_str());
+        names.find(|known| *known != name && known.eq_ignore_ascii_case(name))
+    }
+
     /// Whether the column is SQLite's own number of the row: the only column of the key, and an integer.
     pub(crate) fn is_row_number(&self, name: &str) -> bool {
         self.primary_key

@@ -3,6 +3,7 @@
 //! Promises: a name without a schema is looked up along the search path, and created in the first schema of it; in the text of a definition (of a
 //! view, of a default) it means the schema `public`.
 
+use rusqlite::OptionalExtension as _;
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 
 use super::compiler::Compiler;
@@ -143,19 +144,31 @@ impl Compiler<'_> {
         Ok(name)
     }
 
+    /// Whether there is something of that name. What differs from it in upper and lower case only stands in its way: SQLite takes
+    /// both for the same.
     pub(super) fn is_taken(&self, name: &str) -> Result<bool> {
+        const ALIKE: &str =
+            "SELECT name FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE ORDER BY name = ?1 DESC LIMIT 1";
         let connection = self.schema.connection();
+        let alike: Option<String> = connection
+            .prepare_cached(ALIKE)
+            .and_then(|mut statement| statement.query_row([name], |row| row.get(0)).optional())
+            .map_err(unreadable)?;
+        if let Some(alike) = alike {
+            return if alike == name {
+                Ok(true)
+            } else {
+                Err(alike_but_for_case(&alike, name))
+            };
+        }
         let found = |sql: &str| -> rusqlite::Result<bool> {
             connection.prepare_cached(sql)?.query_row([name], |row| row.get(0))
         };
-        let in_schema =
-            found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE)").map_err(unreadable)?;
         let has_sequences =
             found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'forebay_sequence' AND ?1 IS NOT NULL)")
                 .map_err(unreadable)?;
-        Ok(in_schema
-            || (has_sequences
-                && found("SELECT EXISTS (SELECT 1 FROM forebay_sequence WHERE name = ?1)").map_err(unreadable)?))
+        Ok(has_sequences
+            && found("SELECT EXISTS (SELECT 1 FROM forebay_sequence WHERE name = ?1)").map_err(unreadable)?)
     }
 
     pub(super) fn kind_of(&mut self, name: &str) -> Result<Option<String>> {
@@ -216,4 +229,13 @@ impl Compiler<'_> {
             .and_then(|mut statement| statement.exists([name]))
             .unwrap_or(false)
     }
+}
+
+/// SQLite would take both names for the same.
+pub(super) fn alike_but_for_case(known: &str, name: &str) -> Fault {
+    Fault::unsupported(format!(
+        "the name \"{}\" beside \"{}\", from which it differs in upper and lower case only,",
+        shown(name),
+        shown(known)
+    ))
 }

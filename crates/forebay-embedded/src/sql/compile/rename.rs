@@ -93,7 +93,7 @@ impl Compiler<'_> {
 
     pub(super) fn rename_relation(&mut self, from: &str, to: &ObjectName) -> Result<Vec<Step>> {
         let to = plain_name(to)?;
-        if self.is_taken(&to)? && !to.eq_ignore_ascii_case(from) || to == from {
+        if to == from || (!to.eq_ignore_ascii_case(from) && self.is_taken(&to)?) {
             return Err(Fault::new("42P07", format!("relation \"{to}\" already exists")));
         }
         if to.eq_ignore_ascii_case(from) {

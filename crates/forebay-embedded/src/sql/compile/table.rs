@@ -13,6 +13,7 @@ use super::definition::{ColumnDefinition, Definition, Identity, Lowered};
 use super::expression_text::parsed;
 use super::fault::{Fault, Result};
 use super::frozen::freeze;
+use super::lookup::alike_but_for_case;
 use super::namespace::{parted, quote_relation, shown};
 use super::scalar::Form;
 use super::scope::{Relation, RelationColumn, Scope};
@@ -68,6 +69,9 @@ impl Compiler<'_> {
                     Fault::new("42701", format!("column \"{folded}\" specified more than once")).at(&column.name),
                 );
             }
+            if let Some(known) = definition.alike_but_for_case(&folded) {
+                return Err(alike_but_for_case(known, &folded).at(&column.name));
+            }
             let (described, sequence, options) = self.column(&name, column)?;
             if let Some(sequence) = sequence {
                 steps.extend(sequence.steps()?);
@@ -114,6 +118,9 @@ impl Compiler<'_> {
                     "42701",
                     format!("column \"{}\" specified more than once", column.name),
                 ));
+            }
+            if let Some(known) = definition.alike_but_for_case(&column.name) {
+                return Err(alike_but_for_case(known, &column.name));
             }
             if !types::has_values(column.kind.oid) {
                 return Err(Fault::unsupported(format!(
