@@ -31,7 +31,8 @@ impl Maker<'_> {
             return Node::expression(INT8, "count(*)", parts!["count(*)"]);
         }
         let mut call = parts![format!("{name}(")];
-        let distinct = types.len() == 1 && KEYS.contains(&types[0]) && self.make.random.chance(20);
+        let is_alone = types.len() == 1 || name == "string_agg";
+        let distinct = is_alone && KEYS.contains(&types[0]) && self.make.random.chance(20);
         if distinct {
             call.push("DISTINCT ".into());
         }
@@ -42,7 +43,7 @@ impl Maker<'_> {
                 call.push(", ".into());
             }
             let depth = usize::from(!distinct && self.make.random.chance(25));
-            let argument = if name == "string_agg" && index == 1 && *oid == TEXT {
+            let argument = if name == "string_agg" && index == 1 && (distinct || *oid == TEXT) {
                 Node::leaf(UNKNOWN, *self.make.random.pick(&["','", "''", "' | '"]))
             } else if name.contains("object_agg") && index == 0 {
                 Node::leaf(UNKNOWN, "id")

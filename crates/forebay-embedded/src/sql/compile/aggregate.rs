@@ -12,20 +12,25 @@ use super::call::Written;
 use super::compiler::Compiler;
 use super::fault::{Fault, Result};
 use super::order::order_key;
-use super::scalar::{Scalar, refuse_ungrouped};
+use super::scalar::{Form, Scalar, refuse_ungrouped};
 use super::scope::Scope;
 use super::sqlite_text::{ENVIRONMENT, function_name, quoted, type_label};
 use super::syntax::folded;
 use super::{resolve, types};
 use crate::sql::facts::{self, Context, FunctionFact, Oid, oid};
+use crate::sql::functions::{distinct, moving};
 
 /// An aggregate as SQLite is to call it.
 struct Lowered {
     name: String,
     /// Types and session, for those that want to know.
     extra: Vec<String>,
-    /// SQLite's own, which can forget rows again when a window moves.
+    /// SQLite's own.
     native: bool,
+    /// The name of its twin that takes what is equal once.
+    once: Option<String>,
+    /// The name of its twin for windows whose start moves.
+    moving: Option<String>,
     /// Of which row it tells, where that is not known to be one that SQLite finds.
     place: Option<Place>,
 }
@@ -129,8 +134,8 @@ impl Compiler<'_> {
         if let Some(over) = &function.over {
             let call = sql.len();
             let moves = self.window(over, scope, &mut sql)?;
-            if moves && !lowered.native {
-                return Err(Fault::unsupported(format!("{name} over a window whose start moves")));
+            if let Some(moving) = lowered.moving.filter(|_| moves) {
+                sql.replace_range(..lowered.name.len(), &moving);
             }
             sql = match &lowered.place {
                 None => sql,
@@ -192,6 +197,8 @@ impl Compiler<'_> {
                 name: name.to_owned(),
                 extra: Vec::new(),
                 native: true,
+                once: None,
+                moving: None,
                 place: None,
             };
             return Ok((sql, oid::INT8, lowered, true));
@@ -217,6 +224,7 @@ impl Compiler<'_> {
         let polymorphism = resolve::polymorphism(&given, &chosen.wanted)
             .ok_or_else(|| Fault::unsupported(format!("{name} with these types")))?;
         let mut converted = Vec::new();
+        let as_written = arguments.first().map(|argument| argument.sql.clone());
         for (argument, wanted) in arguments.into_iter().zip(&chosen.wanted) {
             let actual = polymorphism.actual(*wanted).unwrap_or(*wanted);
             let argument = if actual == oid::ANY {
@@ -231,8 +239,19 @@ impl Compiler<'_> {
             .ok_or_else(|| Fault::unsupported(format!("{name} with these types")))?;
         let mut lowered = lower(name, fact, &converted)?;
         lowered.place = place_of(name, &mut converted);
+        let is_fixed = |argument: &Scalar| matches!(argument.form, Form::Constant(_) | Form::Parameter(_));
+        let mut once = None;
+        if let Some(name) = lowered.once.take_if(|_| distinct)
+            && converted[1..].iter().all(is_fixed)
+        {
+            lowered.name = name;
+            lowered
+                .extra
+                .push(quoted(types::collation(converted[0].oid).unwrap_or_default()));
+            once = as_written;
+        }
         let mut sql = format!("{}(", lowered.name);
-        if distinct {
+        if distinct && once.is_none() {
             sql.push_str("DISTINCT ");
             if converted.len() + lowered.extra.len() != 1 {
                 return Err(Fault::unsupported(format!("DISTINCT in this call of {name}")));
@@ -257,7 +276,10 @@ impl Compiler<'_> {
         }
         texts.extend(lowered.extra.iter().cloned());
         sql.push_str(&texts.join(", "));
-        if !order.is_empty() {
+        if let Some(as_written) = once {
+            let keys = self.distinct_order(order, &as_written, &converted[0], scope)?;
+            sql.push_str(&format!(" ORDER BY {keys}"));
+        } else if !order.is_empty() {
             let keys = self.order_keys(order, scope)?;
             sql.push_str(&format!(" ORDER BY {keys}"));
         } else if distinct && !lowered.native {
@@ -273,6 +295,30 @@ impl Compiler<'_> {
                 "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist"
             );
         Ok((sql, result, lowered, not_null))
+    }
+
+    /// The order in which an aggregate meets what is equal side by side: its argument's, in the direction that is asked for.
+    fn distinct_order(
+        &mut self,
+        order: &[OrderByExpr],
+        as_written: &str,
+        argument: &Scalar,
+        scope: &Scope<'_>,
+    ) -> Result<String> {
+        let mut keys = Vec::with_capacity(1);
+        for key in order {
+            let scalar = self.expression(&key.expr, scope)?;
+            if scalar.sql == as_written {
+                keys.push(order_key(argument, argument.compared(), &key.options)?);
+            } else if !matches!(scalar.form, Form::Constant(_)) {
+                let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+                return Err(Fault::new("42P10", message));
+            }
+        }
+        if keys.is_empty() {
+            keys.push(format!("{} NULLS LAST", argument.compared()));
+        }
+        Ok(keys.join(", "))
     }
 
     fn filter(&mut self, filter: Option<&Expr>, scope: &Scope<'_>, sql: &mut String) -> Result<()> {
@@ -410,6 +456,8 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
             name: name.to_owned(),
             extra: Vec::new(),
             native: true,
+            once: None,
+            moving: None,
             place: None,
         })
     };
@@ -462,6 +510,8 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
         name: function_name(&known.name),
         extra,
         native: false,
+        moving: Some(function_name(&moving(&known.name))),
+        once: known.gathers.then(|| function_name(&distinct(&known.name))),
         place: None,
     })
 }

@@ -23,7 +23,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value;
 
-pub(crate) use aggregate::aggregate;
+pub(crate) use aggregate::{aggregate, distinct, moving};
 pub(crate) use error::About;
 pub use error::{Marked, marked_error};
 pub(crate) use sequence_change::{SequenceChange, sequence_bounds};
