@@ -1,7 +1,7 @@
 //! PostgreSQL's grammar as the parser knows it, with what it lacks or gets wrong.
 //!
-//! Promises: all is the parser's own PostgreSQL dialect, but for the precedence of signs, of OVERLAPS and of `~` and its kin, and for COLLATE
-//! behind any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC; comparisons, LIKE, BETWEEN and IS DISTINCT FROM do not associate; and the
+//! Promises: all is the parser's own PostgreSQL dialect, but for the precedence of signs, of OVERLAPS, of `~` and its kin and of NOT before
+//! EXISTS, and for COLLATE behind any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC; comparisons, LIKE, BETWEEN and IS DISTINCT FROM do not associate; and the
 //! words that name no column of a result without AS are PostgreSQL's.
 
 use std::any::TypeId;
@@ -10,7 +10,7 @@ use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -95,6 +95,10 @@ impl Dialect for ForebayDialect {
             Token::AtSign => (UnaryOperator::PGAbs, other),
             Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, other),
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, other),
+            // The parser would take both words for one operator, and `IS NULL` behind for a test of its result.
+            Token::Word(word) if word.keyword == Keyword::NOT && is_exists(parser.peek_nth_token_ref(1)) => {
+                (UnaryOperator::Not, self.prec_value(Precedence::UnaryNot))
+            }
             _ => return POSTGRESQL.parse_prefix(parser),
         };
         parser.next_token();
@@ -207,6 +211,10 @@ impl ForebayDialect {
         };
         precedence == self.prec_value(own)
     }
+}
+
+fn is_exists(token: &TokenWithSpan) -> bool {
+    matches!(&token.token, Token::Word(word) if word.keyword == Keyword::EXISTS)
 }
 
 /// Whether a word names a column of a result behind AS only.

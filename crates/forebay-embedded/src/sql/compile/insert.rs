@@ -16,8 +16,8 @@ use super::plan::ResultColumn;
 use super::scalar::Scalar;
 use super::schema::{Column, Default, Table};
 use super::scope::Scope;
-use super::sqlite_text::{identifier, quoted};
-use super::syntax::{folded, unnested};
+use super::sqlite_text::{identifier, moves, quoted};
+use super::syntax::{folded, is_plain, unnested};
 use super::types::{self, TypeName};
 use crate::sql::facts::Oid;
 
@@ -532,13 +532,8 @@ fn check_width(places: &[usize], listed: bool, width: usize) -> Result<()> {
 
 /// The rows of a source that is nothing but VALUES.
 fn plain_values(source: &Query) -> Option<&[sqlparser::ast::Parens<Vec<Expr>>]> {
-    let plain = source.with.is_none()
-        && source.order_by.is_none()
-        && source.limit_clause.is_none()
-        && source.fetch.is_none()
-        && source.locks.is_empty();
     match &*source.body {
-        SetExpr::Values(values) if plain => Some(&values.rows),
+        SetExpr::Values(values) if is_plain(source) => Some(&values.rows),
         _ => None,
     }
 }

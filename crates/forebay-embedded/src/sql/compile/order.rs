@@ -137,11 +137,10 @@ impl Compiler<'_> {
             }
             on_keys.push(scalar);
         }
-        let leading = keys.iter().take(on_keys.len());
-        if !leading
-            .clone()
-            .all(|leading| on_keys.iter().any(|key| key.sql == leading.sql))
-        {
+        // What is the same for all rows orders none, and is no key.
+        let is_key = |key: &&Scalar| !matches!(key.form, Form::Constant(_)) && !is_the_same_for_all(key);
+        let mut leading = keys.iter().take(on_keys.iter().filter(is_key).count());
+        if !leading.all(|leading| on_keys.iter().any(|key| key.sql == leading.sql)) {
             return Err(Fault::new(
                 "42P10",
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",

@@ -15,6 +15,7 @@ use super::resolve::common_type;
 use super::scalar::{Form, Scalar};
 use super::scope::Scope;
 use super::select::uses_aggregates;
+use super::syntax::is_plain;
 use super::types::TypeName;
 use crate::sql::facts::{Context, Oid, oid};
 
@@ -170,12 +171,7 @@ impl Compiler<'_> {
             SetExpr::Select(select) => Ok(Body::Leaf(self.select(select, outer, order)?)),
             SetExpr::Values(values) => self.values_body(values, outer, expected),
             SetExpr::Query(query) => {
-                let plain = query.with.is_none()
-                    && query.order_by.is_none()
-                    && query.limit_clause.is_none()
-                    && query.fetch.is_none()
-                    && query.locks.is_empty();
-                if plain && !matches!(&*query.body, SetExpr::Select(_)) {
+                if is_plain(query) && !matches!(&*query.body, SetExpr::Select(_)) {
                     return self.body(&query.body, outer, &[], expected);
                 }
                 let compiled = self.query(query, outer, expected)?;

@@ -170,8 +170,10 @@ impl Scalar {
     /// Its text for a comparison, an order or a grouping.
     pub(super) fn compared(&self) -> String {
         match types::collation(self.oid) {
-            // SQLite makes a 0 of what is certainly false, and of a 0 the place of a column.
-            _ if self.oid == oid::BOOL && self.sql.contains(" AND ") => format!("CAST({} AS INTEGER)", self.sql),
+            // SQLite makes a 0 or 1 of what is certainly false or true, and of a number the place of a column.
+            _ if self.oid == oid::BOOL && [" AND ", "NULL"].iter().any(|word| self.sql.contains(word)) => {
+                format!("CAST({} AS INTEGER)", self.sql)
+            }
             Some(collation) => format!("{} COLLATE \"{collation}\"", self.sql),
             // A collation anywhere inside would be the whole's.
             None if self.has_collation() => format!("{} COLLATE BINARY", self.sql),

@@ -113,7 +113,9 @@ impl Compiler<'_> {
             if !types::is_ordered(scalar.oid) {
                 return Err(types::without_operator(scalar.oid, "equality"));
             }
-            if !matches!(scalar.form, Form::Constant(_)) {
+            // A number that is left of an expression would be a column's place to SQLite.
+            let is_constant = matches!(scalar.form, Form::Constant(_)) || scalar.sql.parse::<i64>().is_ok();
+            if !is_constant {
                 texts.push(scalar.compared());
             }
             grouping.keys.push(scalar.sql);

@@ -11,6 +11,7 @@ use super::fault::{Fault, Result};
 use super::plan::ResultColumn;
 use super::resolve::common_type;
 use super::scope::Scope;
+use super::syntax::is_plain;
 use super::types::{self, TypeName};
 
 impl Compiler<'_> {
@@ -33,8 +34,8 @@ impl Compiler<'_> {
             }
             _ => return Err(Fault::unsupported(format!("{op} {quantifier}"))),
         };
-        let left = self.body(left, outer, &[], None)?;
-        let right = self.body(right, outer, &[], None)?;
+        let left = self.body(bare(left), outer, &[], None)?;
+        let right = self.body(bare(right), outer, &[], None)?;
         let (left_columns, right_columns) = (left.columns(), right.columns());
         if left_columns.len() != right_columns.len() {
             return Err(Fault::new(
@@ -124,4 +125,14 @@ impl Compiler<'_> {
             leaf @ Body::Leaf(_) => leaf,
         }
     }
+}
+
+/// A branch without parentheses that mean nothing: a literal in it has no type yet.
+fn bare(mut branch: &SetExpr) -> &SetExpr {
+    while let SetExpr::Query(query) = branch
+        && is_plain(query)
+    {
+        branch = &query.body;
+    }
+    branch
 }

@@ -3,7 +3,7 @@
 //! Knows PostgreSQL's spelling; nothing of schemas, types or SQLite.
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Select,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select,
 };
 
 use crate::sql::identifier::cut;
@@ -74,4 +74,13 @@ pub(crate) fn foreign_clause(select: &Select) -> Option<&'static str> {
         (select.select_modifiers.is_some(), "a modifier of SELECT"),
     ];
     foreign.iter().find(|(there, _)| *there).map(|(_, clause)| *clause)
+}
+
+/// Whether a query is nothing but its body.
+pub(super) fn is_plain(query: &Query) -> bool {
+    query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty()
 }
