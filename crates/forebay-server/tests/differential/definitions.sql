@@ -540,3 +540,49 @@ drop table m3
 drop table m2
 drop table m1
 drop table m0
+-- Whatever ON CONFLICT would have done: what was violated is told.
+create table fp(id int primary key, n int unique)
+create table fc(id int primary key, p int references fp, q int unique, n int references fp(n), check (q > 0))
+insert into fp values (1,1),(2,2),(3,3)
+insert into fc values (1,1,1,1),(2,2,2,2)
+insert into fc values (3,9,3) on conflict do nothing
+insert into fc values (3,9,3) on conflict (id) do nothing
+insert into fc values (3,1,2) on conflict (id) do nothing
+insert into fc values (3,9,3) on conflict (id) do update set p = excluded.p
+insert into fc values (2,9,3) on conflict (id) do update set p = excluded.p
+insert into fc values (3,1,3,9) on conflict (id) do update set p = excluded.p, n = excluded.n returning id
+insert into fc values (3,9,3) on conflict (id) do update set q = excluded.q + 1
+insert into fc values (3,1,-3) on conflict (id) do update set p = excluded.p
+insert into fc values (1,1,-3) on conflict (id) do update set p = excluded.p
+insert into fc values (null,1,3) on conflict (id) do update set p = excluded.p
+insert into fp values (4,1) on conflict (n) do nothing
+select * from fc order by id
+drop table fc
+drop table fp
+-- A value that is another each time hides no other column's.
+create table gp(id uuid primary key default gen_random_uuid(), email text unique not null, n int check (n > 0))
+create table gc(id uuid primary key default gen_random_uuid(), owner text not null references gp(email), k int generated always as (length(owner)) stored, unique(k))
+insert into gp(email, n) values ('a', 1)
+insert into gc(owner) values ('a')
+insert into gc(owner) values ('b')
+insert into gc(owner) values ('a')
+insert into gc(id, owner) values (gen_random_uuid(), 'bb'), (gen_random_uuid(), 'a')
+insert into gp(email) values ('a')
+insert into gp(email, n) values ('b', 2), ('a', 3)
+drop table gc
+drop table gp
+-- Another key of the row that refers is in nobody's way unless the deletion goes there, too.
+create table ha(id int primary key)
+create table hb(id int primary key)
+create table hl(a int references ha on delete cascade, b int references hb on delete restrict, primary key (a, b))
+insert into ha values (1),(2)
+insert into hb values (1),(2)
+insert into hl values (1,1),(2,2)
+delete from hb where id = 1
+delete from hb
+update hb set id = id + 5 where id = 2
+delete from ha where id = 1
+delete from hb where id = 1
+drop table hl
+drop table hb
+drop table ha

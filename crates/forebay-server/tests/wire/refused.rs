@@ -142,6 +142,10 @@ const REFUSED: &[(&str, &str)] = &[
         "a query in `RETURNING`",
         "UPDATE t SET a = 1 RETURNING (SELECT max(a) FROM t)",
     ),
+    (
+        "`ON CONFLICT (name) WHERE active`",
+        "INSERT INTO t (a) VALUES (1) ON CONFLICT (a) WHERE a > 0 DO NOTHING",
+    ),
     ("more than 64 ways", "DELETE FROM w0"),
     ("`BINARY` cursors", "DECLARE c BINARY CURSOR FOR SELECT 1"),
     ("`WHERE CURRENT OF`", "DELETE FROM t WHERE CURRENT OF c"),

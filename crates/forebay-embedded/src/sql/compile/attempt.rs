@@ -3,19 +3,22 @@
 //! Promises: compiled only once a statement has failed, and run in the state that it met, or could have met: what is found then is true. A
 //! statement whose values would be different the second time has no attempt. Knows no words of errors.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use sqlparser::ast::{OnConflict, OnConflictAction, SetExpr, Statement as Tree};
+use sqlparser::ast::{AssignmentTarget, Expr, OnConflictAction, SetExpr, Statement as Tree};
 
+use super::change::column_place;
 use super::compiler::Compiler;
 use super::constraint::unique_keys;
 use super::definition::{Check, Definition, ForeignKey};
 use super::expression_text::mentions;
 use super::fault::{Result, unreadable};
-use super::insert::NewRows;
+use super::insert::{Inserting, NewRows};
 use super::namespace::shown;
 use super::schema::{Default, Table};
-use super::sqlite_text::{ENVIRONMENT, identifier, type_label, with_environment};
+use super::sqlite_text::{ENVIRONMENT, identifier, moves, type_label, with_environment};
+use super::syntax::{folded, unnested};
 use super::types;
 use super::update::Changing;
 use crate::sql::environment::Environment;
@@ -85,14 +88,6 @@ pub(crate) enum Question {
     },
 }
 
-/// What gives another value each time it is asked.
-const MOVING: [&str; 5] = [
-    "\"forebay_random\"",
-    "\"forebay_uuid\"",
-    "\"forebay_clock\"",
-    "\"forebay_setval\"",
-    "\"forebay_lastval\"",
-];
 const NEXT: &str = "\"forebay_nextval\"";
 /// The rows, with what they were before.
 const ROWS: &str = "\"forebay_rows\"";
@@ -110,9 +105,6 @@ pub(crate) fn compile(
     compiler.parameters = parameters.iter().map(|oid| Some(*oid)).collect();
     compiler.explains = true;
     let mut attempt = compiler.attempt(tree, suspect).ok().flatten()?;
-    if MOVING.iter().any(|moving| attempt.sql.contains(moving)) {
-        attempt.questions.clear();
-    }
     attempt.environment = parameters.len() + 1;
     attempt.sql = with_environment(&attempt.sql, attempt.environment);
     Some(attempt)
@@ -128,6 +120,8 @@ struct Rows {
     has_old: bool,
     /// Columns whose values are known of the row that failed only.
     unknown: Vec<usize>,
+    /// What has another value each time is in unknown columns alone.
+    moves_apart: bool,
 }
 
 impl Rows {
@@ -159,7 +153,7 @@ impl Compiler<'_> {
         let rows = match inner {
             Tree::Insert(insert) => {
                 let inserting = self.inserting(insert)?;
-                if !is_plain(inserting.conflict, suspect) {
+                if !self.tells(&inserting, suspect)? {
                     return Ok(None);
                 }
                 Self::new_rows(inserting.table, &inserting.new, &with)
@@ -174,7 +168,52 @@ impl Compiler<'_> {
             }
             _ => None,
         };
-        rows.map(|rows| self.asked_of(&rows, suspect)).transpose()
+        let Some(rows) = rows else { return Ok(None) };
+        let mut attempt = self.asked_of(&rows, suspect)?;
+        let is_shown = matches!(suspect, Suspect::NotNull(_) | Suspect::Check(_));
+        if moves(&attempt.sql) && (is_shown || !rows.moves_apart) {
+            attempt.questions.clear();
+        }
+        Ok(Some(attempt))
+    }
+
+    /// Whether the new rows tell what was violated: also where ON CONFLICT would have changed another row instead, which then has what is
+    /// looked at from the new one.
+    fn tells(&mut self, inserting: &Inserting<'_>, suspect: &Suspect) -> Result<bool> {
+        let Some(conflict) = inserting.conflict else {
+            return Ok(true);
+        };
+        // At these PostgreSQL looks before it looks for a conflict.
+        let is_of_the_row = matches!(suspect, Suspect::NotNull(_) | Suspect::Check(_));
+        let is_single = inserting.new.count == Some(1);
+        let update = match &conflict.action {
+            OnConflictAction::DoNothing => return Ok(is_of_the_row || is_single),
+            OnConflictAction::DoUpdate(_) if is_single && is_of_the_row => return Ok(true),
+            OnConflictAction::DoUpdate(update) if is_single && matches!(suspect, Suspect::ForeignKey { .. }) => update,
+            OnConflictAction::DoUpdate(_) => return Ok(false),
+        };
+        let table = &inserting.table;
+        let (mut taken, mut set) = (Vec::new(), Vec::new());
+        for assignment in &update.assignments {
+            let AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Ok(false);
+            };
+            let column = table.columns[column_place(table, name)?].name.clone();
+            if is_excluded(&assignment.value, &column) {
+                taken.push(column);
+            } else {
+                set.push(column);
+            }
+        }
+        let referred = self.foreign_keys_to(&table.name)?;
+        let own = Definition::read(&table.definition).map_or_else(Vec::new, |definition| definition.foreign_keys);
+        let is_of_one_row = |key: &ForeignKey| {
+            let all = key.columns.iter().all(|column| taken.contains(column));
+            let none = !key.columns.iter().any(|column| taken.contains(column));
+            (all || none) && !key.columns.iter().any(|column| set.contains(column))
+        };
+        let stays = |column: &String| !taken.contains(column) && !set.contains(column);
+        Ok(own.iter().all(is_of_one_row) && referred.iter().all(|(_, key)| key.referred.iter().all(stays)))
     }
 
     fn new_rows(table: Rc<Table>, new: &NewRows, with: &str) -> Option<Rows> {
@@ -183,11 +222,18 @@ impl Compiler<'_> {
         if new.rows.contains(NEXT) && new.count.is_none() {
             return None;
         }
-        let unknown = if new.count == Some(1) {
-            Vec::new()
-        } else {
-            new.numbered.clone()
-        };
+        let mut unknown = new.moving.clone();
+        if new.count != Some(1) {
+            unknown.extend(&new.numbered);
+        }
+        let moves_apart = !unknown.is_empty() && !moves(with);
+        let made_of = |text: &str| unknown.iter().any(|from| mentions(text, &table.columns[*from].name));
+        let columns_made = definition.columns.iter().enumerate().filter(|(_, column)| {
+            let generated = column.generated.as_ref();
+            generated.is_some_and(|generated| made_of(&generated.text))
+        });
+        let made: Vec<usize> = columns_made.map(|(place, _)| place).collect();
+        unknown.extend(made);
         let given = if new.places.is_empty() {
             "(SELECT NULL)".to_owned()
         } else {
@@ -225,6 +271,7 @@ impl Compiler<'_> {
             has_new: true,
             has_old: false,
             unknown,
+            moves_apart,
         })
     }
 
@@ -271,6 +318,7 @@ impl Compiler<'_> {
             has_new: !deletes,
             has_old: true,
             unknown: Vec::new(),
+            moves_apart: false,
         })
     }
 
@@ -442,6 +490,21 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    /// The tables whose rows may go or change along with those of this one.
+    fn following(&mut self, table: &str) -> Result<BTreeSet<String>> {
+        let mut following = BTreeSet::new();
+        let mut next = vec![table.to_owned()];
+        while let Some(parent) = next.pop() {
+            for (child, key) in self.foreign_keys_to(&parent)? {
+                let stays = plain(&key.on_delete) && plain(&key.on_update);
+                if !stays && following.insert(child.clone()) {
+                    next.push(child);
+                }
+            }
+        }
+        Ok(following)
+    }
+
     /// Foreign keys to the rows.
     fn ask_references(
         &mut self,
@@ -452,16 +515,17 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let table = &rows.table;
         let keys: Vec<(String, ForeignKey)> = self.foreign_keys_to(&table.name)?;
+        let following = self.following(&table.name)?;
         for (child, key) in keys {
-            let plain = |action: &Option<String>| action.as_deref().is_none_or(|action| action == "RESTRICT");
             let refuses = plain(if rows.has_new { &key.on_update } else { &key.on_delete });
             let described = self.schema.table(&child).map_err(unreadable)?;
             let Some(described) = described else { continue };
             // What refers to the row may itself go, or change, with another one.
-            let stays = Definition::read(&described.definition).is_some_and(|definition| {
-                let mut others = definition.foreign_keys.iter().filter(|other| other.name != key.name);
-                others.all(|other| plain(&other.on_delete) && plain(&other.on_update))
-            });
+            let stays = !following.contains(&child)
+                || Definition::read(&described.definition).is_some_and(|definition| {
+                    let mut others = definition.foreign_keys.iter().filter(|other| other.name != key.name);
+                    others.all(|other| plain(&other.on_delete) && plain(&other.on_update))
+                });
             if !refuses || key.deferred && !deferred {
                 continue;
             }
@@ -522,12 +586,19 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether each row of an INSERT is looked at by the constraint, whatever becomes of it.
-fn is_plain(conflict: Option<&OnConflict>, suspect: &Suspect) -> bool {
-    match conflict.map(|conflict| &conflict.action) {
-        None => true,
-        Some(OnConflictAction::DoNothing) => matches!(suspect, Suspect::NotNull(_) | Suspect::Check(_)),
-        Some(OnConflictAction::DoUpdate(_)) => false,
+/// Whether a key's action does nothing to the rows that refer.
+#[allow(clippy::ref_option, reason = "it stands so in a key's definition")]
+fn plain(action: &Option<String>) -> bool {
+    action.as_deref().is_none_or(|action| action == "RESTRICT")
+}
+
+/// Whether an assignment gives a column what the row that was to be inserted has in it.
+fn is_excluded(value: &Expr, column: &str) -> bool {
+    match unnested(value) {
+        Expr::CompoundIdentifier(parts) => {
+            matches!(parts.as_slice(), [of, name] if folded(of) == "excluded" && folded(name) == column)
+        }
+        _ => false,
     }
 }
 

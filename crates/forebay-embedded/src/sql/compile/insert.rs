@@ -31,6 +31,8 @@ pub(super) struct NewRows {
     pub(super) count: Option<usize>,
     /// The places of the columns that a sequence numbers; told only where a failure is explained.
     pub(super) numbered: Vec<usize>,
+    /// The places of the columns whose values are others each time; told only where a failure is explained.
+    pub(super) moving: Vec<usize>,
 }
 
 impl NewRows {
@@ -179,6 +181,7 @@ impl Compiler<'_> {
                 values.push(value.sql);
             }
         }
+        let moving = self.moving(&values, &places);
         let values_word = if draws_in_turn(&values) { "SELECT" } else { "VALUES" };
         let values = values.join(", ");
         Ok(NewRows {
@@ -189,7 +192,13 @@ impl Compiler<'_> {
             },
             count: Some(1),
             numbered: Vec::new(),
+            moving,
         })
+    }
+
+    fn moving(&self, values: &[String], places: &[usize]) -> Vec<usize> {
+        let pairs = values.iter().zip(places).filter(|_| self.explains);
+        pairs.filter(|(sql, _)| moves(sql)).map(|(_, place)| *place).collect()
     }
 
     fn insert_rows(
@@ -229,7 +238,7 @@ impl Compiler<'_> {
         let mut lists: Vec<Vec<String>> = Vec::with_capacity(rows.len());
         // The numbers of the parameters that are the whole of a value.
         let mut bare: Vec<Vec<Option<usize>>> = Vec::with_capacity(rows.len());
-        let mut numbered = Vec::new();
+        let (mut numbered, mut moving) = (Vec::new(), Vec::new());
         for row in rows {
             if row.len() != width {
                 return Err(Fault::new("42601", "VALUES lists must all be the same length"));
@@ -257,6 +266,8 @@ impl Compiler<'_> {
                     .zip(&columns)
                     .filter(|(sql, _)| sql.contains("\"forebay_nextval\""));
                 numbered.extend(asks.map(|(_, (_, place))| *place));
+                let places: Vec<usize> = columns.iter().map(|(_, place)| *place).collect();
+                moving.extend(self.moving(&values, &places));
             }
             lists.push(values);
             bare.push(numbers);
@@ -274,6 +285,7 @@ impl Compiler<'_> {
                 rows: format!("SELECT {} WHERE 1", values.join(", ")),
                 count: Some(1),
                 numbered,
+                moving,
             });
         }
         // What is the same for each row is said once, about the rows: SQLite looks for each constant among all that it has seen.
@@ -304,6 +316,7 @@ impl Compiler<'_> {
             rows: sql,
             count: Some(rows.len()),
             numbered: numbered.clone(),
+            moving: moving.clone(),
         };
         if let (Some(target), true) = (once, rows.len() > 1) {
             let keys: Option<Vec<String>> = target
@@ -393,6 +406,7 @@ impl Compiler<'_> {
             rows,
             count: None,
             numbered: Vec::new(),
+            moving: Vec::new(),
         })
     }
 

@@ -12,6 +12,15 @@ use super::fault::{Fault, Result};
 pub(super) const ENVIRONMENT: char = '\u{1}';
 const ENVIRONMENT_BYTE: u8 = ENVIRONMENT as u8;
 
+/// What gives another value each time it is asked, a sequence's next number aside.
+const MOVING: [&str; 5] = [
+    "\"forebay_random\"",
+    "\"forebay_uuid\"",
+    "\"forebay_clock\"",
+    "\"forebay_setval\"",
+    "\"forebay_lastval\"",
+];
+
 /// A name as SQLite's grammar has it.
 pub(crate) fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -88,6 +97,11 @@ pub(super) fn has_column(sql: &str) -> bool {
         .any(|three| three[0] == b'"' && matches!(three[1], b'r' | b'w') && three[2].is_ascii_digit())
 }
 
+/// Whether a text of SQLite's has another value each time.
+pub(super) fn moves(sql: &str) -> bool {
+    MOVING.iter().any(|moving| sql.contains(moving))
+}
+
 /// Whether there is a query in SQLite's text.
 pub(super) fn has_query(sql: &str) -> bool {
     code(sql).any(|(at, byte)| byte == b'S' && sql[at..].starts_with("SELECT "))
@@ -107,20 +121,6 @@ pub(super) fn with_environment(sql: &str, number: usize) -> String {
     out
 }
 
-/// The text as SQLite is to have it, and the highest number of a parameter in it. The environment is the first parameter, if any step
-/// asks for it, and the statement's own follow. A parameter whose number is the next one goes without it: SQLite looks for numbers one
-/// by one in a list of all it has seen, which the environment, behind all others, would make it do for each of them.
-pub(super) fn numbered(sql: &str, asks_for_environment: bool) -> (String, usize) {
-    let first = usize::from(asks_for_environment);
-    let mut out = String::with_capacity(sql.len());
-    let (mut done, mut highest) = (0, 0);
-    for (at, byte) in code(sql).filter(|(_, byte)| matches!(*byte, b'?' | ENVIRONMENT_BYTE)) {
-        let digits = sql[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        let (number, end) = if byte == ENVIRONMENT_BYTE {
-            (1, at + 1)
-        } else {
-            let number: usize = sql[at + 1..at + 1 + digits].parse().unwrap_or(0);
-            (number + first, at + 1 + digits)
 /// The text, in which rows of VALUES can be read by several at once. SQLite reads the rows of a list in FROM from one coroutine, which
 /// is made while the list is parsed; where a UNION ALL beside it is taken apart, its branches are merged by ORDER BY, and each takes rows
 /// from that one coroutine, which then are missing in the others (SQLite from 3.46 on). In a statement that has had a WITH it makes none.
@@ -136,6 +136,20 @@ pub(super) fn with_rows_apart(sql: &str) -> Cow<'_, str> {
     format!("WITH \"forebay_none\" AS (SELECT 1) {sql}").into()
 }
 
+/// The text as SQLite is to have it, and the highest number of a parameter in it. The environment is the first parameter, if any step
+/// asks for it, and the statement's own follow. A parameter whose number is the next one goes without it: SQLite looks for numbers one
+/// by one in a list of all it has seen, which the environment, behind all others, would make it do for each of them.
+pub(super) fn numbered(sql: &str, asks_for_environment: bool) -> (String, usize) {
+    let first = usize::from(asks_for_environment);
+    let mut out = String::with_capacity(sql.len());
+    let (mut done, mut highest) = (0, 0);
+    for (at, byte) in code(sql).filter(|(_, byte)| matches!(*byte, b'?' | ENVIRONMENT_BYTE)) {
+        let digits = sql[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let (number, end) = if byte == ENVIRONMENT_BYTE {
+            (1, at + 1)
+        } else {
+            let number: usize = sql[at + 1..at + 1 + digits].parse().unwrap_or(0);
+            (number + first, at + 1 + digits)
         };
         out.push_str(&sql[done..at]);
         out.push('?');
