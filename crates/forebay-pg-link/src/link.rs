@@ -14,7 +14,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use forebay_stream::Stream;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio_util::io::poll_read_buf;
@@ -53,6 +53,8 @@ pub struct Link {
     parameters: HashMap<String, String>,
     cancel: CancelToken,
     challenge: Challenge,
+    /// Notices of before it was ready for the first time, as they came.
+    greeting: BytesMut,
     /// Why no more can be sent: what the server had said before is read all the same.
     unsendable: Option<io::Error>,
     is_over: bool,
@@ -68,6 +70,8 @@ pub struct Parts {
     pub unread: BytesMut,
     /// What the server reports of its settings.
     pub parameters: HashMap<String, String>,
+    /// What the server said beside its welcome: messages of notices.
+    pub greeting: BytesMut,
     /// To cancel what runs on it.
     pub cancel: CancelToken,
 }
@@ -84,6 +88,7 @@ impl Link {
             parameters: HashMap::new(),
             cancel,
             challenge: Challenge::None,
+            greeting: BytesMut::new(),
             unsendable: None,
             is_over: false,
         }
@@ -126,7 +131,11 @@ impl Link {
             self.note(front)?;
             match self.inbox.peek(front).map(|message| message.tag()) {
                 Some(tag) if tag.is_asynchronous() => {
+                    let is_greeted = self.readied > 0;
                     let message = self.inbox.lend(front);
+                    if tag == Tag::NOTICE_RESPONSE && !is_greeted {
+                        keep_notice(&mut self.greeting, message.body());
+                    }
                     if tag == Tag::NOTICE_RESPONSE
                         && let Ok(notice) = ServerError::read(&message)
                     {
@@ -242,6 +251,7 @@ impl Link {
             unread: self.inbox.into_unread(),
             stream: self.stream,
             parameters: self.parameters,
+            greeting: self.greeting,
             cancel: self.cancel,
         }
     }
@@ -358,4 +368,11 @@ impl Link {
         }
         Ok(())
     }
+}
+
+/// The message of this body, as it came.
+fn keep_notice(kept: &mut BytesMut, body: &[u8]) {
+    kept.put_u8(b'N');
+    kept.put_u32(u32::try_from(4 + body.len()).expect("what came had a length"));
+    kept.put_slice(body);
 }

@@ -2,7 +2,7 @@
 //!
 //! Promises:
 //!
-//! - Nobody is let in but as the gate says. What proves a password is SCRAM-SHA-256 where what is stored of it allows that, else md5.
+//! - Nobody is let in but as the gate says, which is asked once more before it refuses by what it had kept. What proves a password is SCRAM-SHA-256 where what is stored of it allows that, else md5.
 //! - A gate may ask for the password in clear. That goes over TLS or stays on this machine, or is not asked for.
 //! - Over TLS the proof can be bound to the server's certificate (SCRAM-SHA-256-PLUS), and a stripped offer is noticed.
 //!
@@ -88,9 +88,27 @@ impl Authenticator {
         let proof = match self.gate.demand(applicant).await? {
             Demand::Nothing => None,
             Demand::Proof(StoredPassword::Scram(verifier)) => {
-                self.channels.prove(frames, output, applicant, verifier).await?
+                match self.channels.prove(frames, output, applicant, verifier).await {
+                    Err(Denied::Error(error)) if error.sqlstate == sqlstate::INVALID_PASSWORD => {
+                        // What was proven was of another salt: whatever is known now, the next try is by that.
+                        self.gate.disproved(applicant).await?;
+                        return Err(error.into());
+                    }
+                    proven => proven?,
+                }
             }
-            Demand::Proof(StoredPassword::Md5(hash)) => Some(prove_by_md5(frames, output, applicant.user, hash).await?),
+            Demand::Proof(StoredPassword::Md5(hash)) => {
+                let (salt, response) = asked_by_md5(frames, output).await?;
+                let is_proven = |hash: &Md5Hash| hash.response(salt) == response;
+                let hash = match is_proven(&hash) {
+                    true => Some(hash),
+                    false => match self.gate.disproved(applicant).await? {
+                        Some(StoredPassword::Md5(hash)) if is_proven(&hash) => Some(hash),
+                        _ => None,
+                    },
+                };
+                Some(Proof::Md5(hash.ok_or_else(|| wrong_password(applicant.user))?))
+            }
             Demand::Password if !applicant.is_over_tls && !applicant.origin.is_here() => {
                 let message = "the password of the database's user is asked for over TLS only, or from this machine";
                 return Err(WireError::new(sqlstate::INVALID_AUTHORIZATION, message)
@@ -109,20 +127,15 @@ impl Authenticator {
     }
 }
 
-/// Has the client prove by md5 that it knows the password.
-async fn prove_by_md5<S: AsyncRead + AsyncWrite + Unpin>(
+/// Asks the client to prove by md5 that it knows the password: by what salt, and its answer.
+async fn asked_by_md5<S: AsyncRead + AsyncWrite + Unpin>(
     frames: &mut FrameReader<S>,
     output: &mut BytesMut,
-    user: &str,
-    hash: Md5Hash,
-) -> Result<Proof, Denied> {
+) -> Result<([u8; 4], String), Denied> {
     let salt = rand::random::<[u8; 4]>();
     backend::authentication(output, &Authentication::MD5Password(salt.to_vec()))?;
     let body = response(frames, output).await?;
-    match password(&body)? == hash.response(salt) {
-        true => Ok(Proof::Md5(hash)),
-        false => Err(wrong_password(user).into()),
-    }
+    Ok((salt, password(&body)?.to_owned()))
 }
 
 fn wrong_password(user: &str) -> WireError {

@@ -97,6 +97,12 @@ pub trait Gate: fmt::Debug + Send + Sync {
 
     /// Whether this is the applicant's password. Asked only where the gate has demanded it.
     fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()>;
+
+    /// What was demanded was not proven: what is known by now, where it was said from memory and may have changed since. Asked before the
+    /// applicant is refused.
+    fn disproved<'a>(&'a self, _applicant: Applicant<'a>) -> Verdict<'a, Option<StoredPassword>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 }
 
 /// Lets everyone in, under the name that they give.

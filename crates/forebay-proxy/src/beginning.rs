@@ -4,16 +4,20 @@
 
 use std::sync::Arc;
 
+/// Names in PostgreSQL have no more.
+const NAME_BYTES_MAX: usize = 63;
+
 /// Names and values, sorted by name; shared by all who begin like this.
 #[derive(Debug, Clone)]
 pub(crate) struct Beginning(Arc<[(String, String)]>);
 
 impl Beginning {
-    /// Of the parameters that a client sends. The name of its application is set for each client, and not part of it.
+    /// Of the parameters that a client sends. The name of its application is set for each client, and not part of it, unless the server
+    /// has something to say of it.
     pub(crate) fn of(parameters: &[(String, String)]) -> Self {
         let mut settings: Vec<_> = parameters
             .iter()
-            .filter(|(name, _)| name != "application_name")
+            .filter(|(name, value)| name != "application_name" || !is_plain(value))
             .cloned()
             .collect();
         settings.sort();
@@ -23,6 +27,11 @@ impl Beginning {
     pub(crate) fn settings(&self) -> &[(String, String)] {
         &self.0
     }
+}
+
+/// Whether the server takes a name of an application as it is: another is cut, or has letters exchanged, and its client is told so.
+pub(crate) fn is_plain(application: &str) -> bool {
+    application.len() <= NAME_BYTES_MAX && application.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 impl PartialEq for Beginning {
@@ -53,5 +62,10 @@ mod tests {
         );
         assert_ne!(of(&[("a", "1")]), of(&[("a", "2")]));
         assert_ne!(of(&[("a", "1")]), of(&[]));
+        let (longest, longer) = ("x".repeat(63), "x".repeat(64));
+        assert_eq!(of(&[("application_name", &longest)]), of(&[]));
+        for not_plain in [longer.as_str(), "h\u{f6}r"] {
+            assert_ne!(of(&[("application_name", not_plain)]), of(&[]), "{not_plain}");
+        }
     }
 }

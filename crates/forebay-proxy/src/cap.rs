@@ -127,6 +127,11 @@ impl Cap {
         }
     }
 
+    /// Whether there is no right to one more.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.places.would_wait(&0)
+    }
+
     /// The right to one more connection, if there is one that nobody waits for.
     pub(crate) fn claim_free(&self) -> Option<Permit> {
         self.places.claim_below(usize::MAX)

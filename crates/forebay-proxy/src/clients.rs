@@ -2,7 +2,7 @@
 //!
 //! Promises: a request to cancel reaches what runs for the client whose key it brings, or nothing: never what runs on the same server
 //! connection for the next one, which is not given away while a request is under way. Whoever is told to go while it waits is woken;
-//! who comes later is told when it comes.
+//! who comes later is told when it comes. Of one user and of one database there are no more at a time than [`Bounds`] say.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -27,7 +27,51 @@ pub struct Clients {
 #[derive(Debug, Default)]
 struct Table {
     by_process: HashMap<i32, Arc<Entry>, foldhash::fast::RandomState>,
+    of_user: Counts,
+    of_database: Counts,
     phase: Phase,
+}
+
+/// How many clients there are of each name, of which there is one.
+#[derive(Debug, Default)]
+struct Counts(HashMap<String, usize, foldhash::fast::RandomState>);
+
+impl Counts {
+    fn are_within(&self, name: &str, max: Option<usize>) -> bool {
+        max.is_none_or(|max| self.0.get(name).is_none_or(|count| *count < max))
+    }
+
+    fn add(&mut self, name: &str) {
+        match self.0.get_mut(name) {
+            Some(count) => *count += 1,
+            None => drop(self.0.insert(name.to_owned(), 1)),
+        }
+    }
+
+    fn take(&mut self, name: &str) {
+        if let Some(count) = self.0.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(name);
+            }
+        }
+    }
+}
+
+/// How many clients there may be at a time; none: as many as come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Of one user, wherever they are.
+    pub(crate) of_user: Option<usize>,
+    /// Of one database, whoever they are.
+    pub(crate) of_database: Option<usize>,
+}
+
+/// There are as many as there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooMany {
+    OfUser(usize),
+    OfDatabase(usize),
 }
 
 /// Who it is.
@@ -110,11 +154,30 @@ impl Entry {
 }
 
 impl Clients {
-    /// A client of its own process number and key, of so many bytes.
-    pub(crate) fn register(self: &Arc<Self>, who: Who, secret_bytes: usize) -> Registration {
+    /// A client of its own process number and key, of so many bytes, if there is room for it.
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        who: Who,
+        secret_bytes: usize,
+        bounds: Bounds,
+    ) -> Result<Registration, TooMany> {
         let mut secret = vec![0; secret_bytes];
         rand::rng().fill_bytes(&mut secret);
         let mut table = self.table.lock();
+        if let Some(max) = bounds
+            .of_database
+            .filter(|_| !table.of_database.are_within(&who.database, bounds.of_database))
+        {
+            return Err(TooMany::OfDatabase(max));
+        }
+        if let Some(max) = bounds
+            .of_user
+            .filter(|_| !table.of_user.are_within(&who.user, bounds.of_user))
+        {
+            return Err(TooMany::OfUser(max));
+        }
+        table.of_user.add(&who.user);
+        table.of_database.add(&who.database);
         let process_id = loop {
             let next = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             // As a process has it: not 0, not negative.
@@ -133,10 +196,10 @@ impl Clients {
             waker: Mutex::default(),
         });
         table.by_process.insert(process_id, Arc::clone(&entry));
-        Registration {
+        Ok(Registration {
             clients: Arc::clone(self),
             entry,
-        }
+        })
     }
 
     /// All who are there, in no order.
@@ -190,7 +253,10 @@ pub(crate) struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.clients.table.lock().by_process.remove(&self.entry.process_id);
+        let mut table = self.clients.table.lock();
+        table.by_process.remove(&self.entry.process_id);
+        table.of_user.take(&self.entry.who.user);
+        table.of_database.take(&self.entry.who.database);
     }
 }
 
@@ -200,6 +266,11 @@ mod tests {
     use std::task::Wake;
 
     use super::*;
+
+    fn registered(clients: &Arc<Clients>, secret_bytes: usize) -> Registration {
+        let registered = clients.register(Who::default(), secret_bytes, Bounds::default());
+        registered.expect("there is room")
+    }
 
     #[derive(Default)]
     struct Woken(AtomicBool);
@@ -213,7 +284,7 @@ mod tests {
     #[test]
     fn whoever_waits_is_woken_and_who_comes_later_is_told() {
         let clients = Arc::<Clients>::default();
-        let [one, other] = [(); 2].map(|()| clients.register(Who::default(), 4));
+        let [one, other] = [(); 2].map(|()| registered(&clients, 4));
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(Arc::clone(&woken));
         let context = Context::from_waker(&waker);
@@ -224,21 +295,52 @@ mod tests {
         assert!(woken.0.load(Ordering::Relaxed));
         assert_eq!(one.entry.poll_phase(&context), Phase::Draining);
         assert_eq!(other.entry.poll_phase(&context), Phase::Stopping, "not taken back");
-        assert_eq!(
-            clients.register(Who::default(), 4).entry.poll_phase(&context),
-            Phase::Draining
-        );
+        assert_eq!(registered(&clients, 4).entry.poll_phase(&context), Phase::Draining);
     }
 
     #[test]
     fn numbers_are_each_ones_own_and_gone_with_it() {
         let clients = Arc::<Clients>::default();
-        let one = clients.register(Who::default(), 4);
+        let one = registered(&clients, 4);
         clients.last.store(i32::MAX - 1, Ordering::Relaxed);
-        let [second, third] = [(); 2].map(|()| clients.register(Who::default(), 32).entry.process_id);
+        let [second, third] = [(); 2].map(|()| registered(&clients, 32).entry.process_id);
         assert_eq!((one.entry.process_id, second, third), (1, i32::MAX, 2));
         assert_eq!(one.entry.secret.len(), 4);
         assert!(clients.of(2).is_none(), "dropped at once");
         assert_eq!(clients.all().len(), 1);
+    }
+
+    #[test]
+    fn of_a_user_and_of_a_database_there_are_no_more_than_there_may_be() {
+        let clients = Arc::<Clients>::default();
+        let bounds = Bounds {
+            of_user: Some(2),
+            of_database: Some(3),
+        };
+        let comes = |user: &str, database: &str| {
+            let who = Who {
+                user: user.to_owned(),
+                database: database.to_owned(),
+                ..Who::default()
+            };
+            clients.register(who, 4, bounds)
+        };
+        let _annas = [comes("anna", "shop").unwrap(), comes("anna", "mail").unwrap()];
+        assert_eq!(
+            comes("anna", "shop").err(),
+            Some(TooMany::OfUser(2)),
+            "of all databases"
+        );
+        let bert = comes("bert", "shop").unwrap();
+        let _carl = comes("carl", "shop").unwrap();
+        assert_eq!(
+            comes("dora", "shop").err(),
+            Some(TooMany::OfDatabase(3)),
+            "of all users"
+        );
+        drop(bert);
+        assert!(comes("dora", "shop").is_ok());
+        let table = clients.table.lock();
+        assert_eq!(table.of_user.0.len(), 2, "who has gone is forgotten");
     }
 }

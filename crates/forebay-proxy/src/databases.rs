@@ -10,6 +10,7 @@ use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Host;
 use forebay_pg_wire::error::{Severity, WireError};
 use forebay_pg_wire::gate::{Applicant, Demand, Gate, Verdict};
+use forebay_pg_wire::verifier::StoredPassword;
 use parking_lot::RwLock;
 use tokio::task::JoinSet;
 
@@ -258,6 +259,13 @@ impl Gate for Databases {
     fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()> {
         match self.of(applicant.database) {
             Ok(upstream) => Box::pin(async move { upstream.check(applicant, password).await }),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    fn disproved<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Option<StoredPassword>> {
+        match self.of(applicant.database) {
+            Ok(upstream) => Box::pin(async move { upstream.disproved(applicant).await }),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }

@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use forebay_pg_link::ConnectError;
 use forebay_pg_wire::error::WireError;
 
+use crate::clients::TooMany;
 use crate::frames::{self, BadLength};
 use crate::pool::Unavailable;
 use crate::replies::Unexpected;
@@ -73,6 +74,16 @@ pub(crate) fn put_fatal(out: &mut BytesMut, error: &Unavailable) {
         Unavailable::Connect(error) => put_error(out, "08006", &error.to_string(), None, None),
         error => put_error(out, "53300", &error.to_string(), None, None),
     }
+}
+
+/// As PostgreSQL says it of its own bounds.
+pub(crate) fn too_many(too_many: TooMany, user: &str, database: &str) -> WireError {
+    let (of, max) = match too_many {
+        TooMany::OfUser(max) => (format!("role \"{user}\""), max),
+        TooMany::OfDatabase(max) => (format!("database \"{database}\""), max),
+    };
+    WireError::fatal("53300", format!("too many connections for {of}"))
+        .with_hint(format!("The proxy takes {max} of them (max_client_connections)."))
 }
 
 /// Why there is no session.

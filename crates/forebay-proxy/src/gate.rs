@@ -5,13 +5,18 @@
 //! Where the way to the database proves more than any client has shown (a password, a certificate, a socket's peer), a client must prove the
 //! password, or is trusted only if that was said: [`UpstreamOptions::trusts_loopback`](crate::UpstreamOptions::trusts_loopback).
 
+use std::num::NonZero;
+use std::sync::LazyLock;
+
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Endpoint;
 use forebay_pg_wire::error::{WireError, sqlstate};
 use forebay_pg_wire::gate::{Applicant, Demand, Gate, Replication, Verdict};
 use forebay_pg_wire::verifier::StoredPassword;
+use tokio::sync::Semaphore;
 
 use crate::credentials::Known;
+use crate::lookup::LookupError;
 use crate::upstream::{Upstream, UpstreamSettings};
 
 impl Gate for Upstream {
@@ -31,11 +36,7 @@ impl Gate for Upstream {
             if let Some(lookup) = &settings.lookup {
                 return match lookup.of(applicant.user).await {
                     Ok(stored) => Ok(Demand::Proof(stored)),
-                    Err(error) => {
-                        tracing::error!(%error, user = applicant.user, "what is stored of a user's password could not be asked");
-                        let message = "the database could not be asked about this user";
-                        Err(WireError::fatal("08006", message))
-                    }
+                    Err(error) => Err(unasked(&error, applicant.user)),
                 };
             }
             // Who comes for the log is asked about each time: what the server says of others is not said of it.
@@ -50,7 +51,7 @@ impl Gate for Upstream {
                 },
             };
             match known {
-                Known::Trusted if is_trusted_here || (applicant.origin.is_here() && !settings.proves_itself()) => {
+                Known::Trusted if is_trusted_here || (applicant.origin.is_here() && !settings.proves_itself(applicant.user)) => {
                     if is_session {
                         self.credentials.learn(applicant.user, applicant.database, Known::Trusted);
                     }
@@ -111,22 +112,43 @@ impl Gate for Upstream {
             }
         })
     }
+
+    fn disproved<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Option<StoredPassword>> {
+        Box::pin(async move {
+            match &self.settings().lookup {
+                Some(lookup) => lookup
+                    .again(applicant.user)
+                    .await
+                    .map_err(|error| unasked(&error, applicant.user)),
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+/// Nobody is let in of whom nothing is known.
+fn unasked(error: &LookupError, user: &str) -> WireError {
+    tracing::error!(%error, user, "what is stored of a user's password could not be asked");
+    WireError::fatal("08006", "the database could not be asked about this user")
 }
 
 impl UpstreamSettings {
     /// Whether the way to the database proves something that no client has shown.
-    fn proves_itself(&self) -> bool {
+    fn proves_itself(&self, user: &str) -> bool {
         let config = &self.options.config;
         let by_socket = config
             .hosts
             .iter()
             .any(|host| matches!(host.endpoint, Endpoint::Unix(_)));
-        by_socket || config.sslcert.is_some() || self.options.is_service
+        by_socket || self.has_certificate(user) || self.options.is_service
     }
 }
 
-/// What takes milliseconds of a processor, beside what others wait for.
+/// What takes milliseconds of a processor, beside what others wait for, and no more of it at a time than there are processors.
 async fn computing<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> T {
+    static TURNS: LazyLock<Semaphore> =
+        LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, NonZero::get)));
+    let _turn = TURNS.acquire().await.expect("it is never closed");
     match tokio::task::spawn_blocking(compute).await {
         Ok(computed) => computed,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

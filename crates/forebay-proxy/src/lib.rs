@@ -44,9 +44,10 @@ mod settings;
 mod state;
 mod statements;
 mod upstream;
+mod welcome;
 
 pub use self::clients::Clients;
 pub use self::databases::Databases;
 pub use self::replication::replicate;
 pub use self::session::{Identity, Session};
-pub use self::upstream::UpstreamOptions;
+pub use self::upstream::{UpstreamOptions, UserOptions};

@@ -205,6 +205,17 @@ impl<T: OfKind> Places<T> {
         }
     }
 
+    /// Whether one of this kind is idle.
+    pub(crate) fn has_idle(&self, kind: &T::Kind) -> bool {
+        self.state.lock().idle.iter().any(|idle| idle.is_of(kind))
+    }
+
+    /// Whether somebody who asks for this kind would have to wait, or to take the place of one of another kind.
+    pub(crate) fn would_wait(&self, kind: &T::Kind) -> bool {
+        let state = self.state.lock();
+        (state.taken >= state.room.max || state.is_closed) && !state.idle.iter().any(|idle| idle.is_of(kind))
+    }
+
     /// What is lent next, for somebody who has a place and may find nothing to put there.
     pub(crate) fn wait_for_lent(&self, kind: T::Kind) -> oneshot::Receiver<Grant<T>> {
         let (grant, granted) = oneshot::channel();

@@ -21,11 +21,9 @@ pub use crate::deadlines::Timeouts;
 use crate::effects::Effects;
 use crate::lent::Lent;
 use crate::places::{Claim, Grant, Place, Places, Room};
-use crate::server::{Reported, Server, Shown};
+use crate::server::{Server, Shown};
 use crate::statements::Statements;
-
-/// So many ways to begin are known without a connection.
-const WELCOMES_MAX: usize = 64;
+use crate::welcome::{Welcome, Welcomes};
 
 /// For how long a client has a server connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -150,8 +148,7 @@ pub(crate) struct Pool {
     asks_for_numbers: AtomicBool,
     /// Of its connections.
     shown: Mutex<Vec<Weak<Shown>>>,
-    /// What clients were told of their settings that began like this.
-    welcomes: Mutex<Vec<(Beginning, Arc<Reported>)>>,
+    welcomes: Welcomes,
 }
 
 /// What somebody gets who has a place for a connection.
@@ -203,7 +200,7 @@ impl Pool {
             effects,
             asks_for_numbers: AtomicBool::new(false),
             shown: Mutex::default(),
-            welcomes: Mutex::default(),
+            welcomes: Welcomes::default(),
         }
     }
 
@@ -370,7 +367,7 @@ impl Pool {
     /// # Cancel safety
     /// Dropped, there are fewer.
     pub(crate) async fn warm_up(&self) -> Result<(), Unavailable> {
-        let Some((beginning, _)) = self.welcomes.lock().last().cloned() else {
+        let Some(beginning) = self.welcomes.last() else {
             return Ok(());
         };
         loop {
@@ -431,19 +428,46 @@ impl Pool {
         shown.retain(|shown| shown.strong_count() > 0);
         shown.push(Arc::downgrade(&server.shown));
         drop(shown);
-        let mut welcomes = self.welcomes.lock();
-        welcomes.retain(|(beginning, _)| *beginning != server.beginning);
-        if welcomes.len() >= WELCOMES_MAX {
-            welcomes.remove(0);
-        }
-        welcomes.push((server.beginning.clone(), Arc::clone(&server.first_reported)));
+        self.welcomes.learn(&server.beginning, &server.welcome);
     }
 
-    /// What a client is told of its settings that begins like this, if that is known without a connection.
-    pub(crate) fn welcome(&self, beginning: &Beginning) -> Option<Arc<Reported>> {
-        let welcomes = self.welcomes.lock();
-        let (_, reported) = welcomes.iter().find(|(known, _)| known == beginning)?;
-        Some(Arc::clone(reported))
+    /// What a client is told that begins like this: as a server tells it that lets the user in now. Where that would have to be waited
+    /// for, as all connections are in use, it is as one said before: nobody stands at the door because others are at work.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, whoever waits next is served.
+    pub(crate) async fn welcome(&self, beginning: &Beginning) -> Result<Welcome, Unavailable> {
+        let mut news = pin!(self.welcomes.news());
+        news.as_mut().enable();
+        if self.would_wait(beginning)
+            && let Some(welcome) = self.welcomes.of(beginning)
+        {
+            return Ok(welcome);
+        }
+        let mut acquired = pin!(self.acquire(beginning, None));
+        loop {
+            tokio::select! {
+                biased;
+                acquired = &mut acquired => {
+                    let server = acquired?;
+                    let welcome = server.welcome.clone();
+                    self.release(server);
+                    return Ok(welcome);
+                }
+                () = &mut news => {
+                    news.set(self.welcomes.news());
+                    news.as_mut().enable();
+                    if let Some(welcome) = self.welcomes.of(beginning) {
+                        return Ok(welcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a connection of this beginning is there only when somebody has given one back.
+    fn would_wait(&self, beginning: &Beginning) -> bool {
+        self.places.would_wait(beginning) || (!self.places.has_idle(beginning) && self.terms.read().cap.is_exhausted())
     }
 
     /// What is shown of its connections.

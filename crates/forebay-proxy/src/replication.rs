@@ -12,12 +12,12 @@ use forebay_pg_wire::startup::Connection;
 use forebay_stream::Socket;
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
-use crate::clients::{Clients, Doing, Target, Who};
+use crate::clients::{Clients, Doing, Registration, Target};
 use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::end::{put_fatal, put_refusal};
 use crate::frames;
-use crate::session::Identity;
+use crate::session::{Identity, registered};
 use crate::upstream::Upstream;
 
 /// Serves a client that has logged in to replicate, until it goes or is [told](Clients::tell) to: `output` is what is due to it before its
@@ -33,17 +33,17 @@ pub async fn replicate(
     databases: &Arc<Databases>,
     clients: &Arc<Clients>,
 ) {
-    let connected = match databases.of(&identity.database) {
-        Ok(upstream) => connect(&upstream, identity)
-            .await
-            .map_err(|error| put_fatal(&mut output, &error.into())),
-        Err(error) => {
-            put_refusal(&mut output, &error);
-            Err(())
-        }
+    let found = databases.of(&identity.database);
+    let let_in = found.and_then(|upstream| Ok((registered(clients, identity, &upstream)?, upstream)));
+    let connected = match let_in {
+        Ok((registration, upstream)) => match connect(&upstream, identity).await {
+            Ok(link) => Ok((registration, link)),
+            Err(error) => Err(put_fatal(&mut output, &error.into())),
+        },
+        Err(error) => Err(put_refusal(&mut output, &error)),
     };
     let served = match connected {
-        Ok(link) => relay(&mut stream, input, output, identity, link, clients).await,
+        Ok((registration, link)) => relay(&mut stream, input, output, &registration, link).await,
         Err(()) => stream.write_all_buf(&mut output).await,
     };
     if let Err(error) = served {
@@ -73,13 +73,12 @@ async fn relay(
     stream: &mut Connection<Socket>,
     input: BytesMut,
     mut output: BytesMut,
-    identity: &Identity,
+    registration: &Registration,
     link: Link,
-    clients: &Arc<Clients>,
 ) -> std::io::Result<()> {
     let mut parts = link.into_parts();
-    let registration = clients.register(Who::of(identity), identity.secret_bytes);
     let entry = &registration.entry;
+    output.extend_from_slice(&parts.greeting);
     for (name, value) in &parts.parameters {
         frames::put(&mut output, b'S', &[name.as_bytes(), &[0], value.as_bytes(), &[0]]);
     }

@@ -26,6 +26,7 @@ use crate::places::{OfKind, Place};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
 use crate::statements::{Named, Prepared, Statement, Unnamed, server_name};
+use crate::welcome::Welcome;
 
 /// So many statements are kept prepared on a connection.
 const PREPARED_MAX: usize = 256;
@@ -116,8 +117,8 @@ pub(crate) struct Server {
     /// What is set on it, beyond what it began with.
     pub(crate) settings: Arc<Settings>,
     pub(crate) reported: Arc<Reported>,
-    /// What it reported when it was new.
-    pub(crate) first_reported: Arc<Reported>,
+    /// What it said when it was new.
+    pub(crate) welcome: Welcome,
     /// As ReadyForQuery said last.
     pub(crate) status: u8,
     /// Nothing more can come of it.
@@ -175,7 +176,10 @@ impl Server {
             replies: Replies::default(),
             prepared: Prepared::default(),
             settings: Arc::default(),
-            first_reported: Arc::clone(&reported),
+            welcome: Welcome {
+                reported: Arc::clone(&reported),
+                notices: parts.greeting.freeze(),
+            },
             reported,
             status: b'I',
             is_over: false,

@@ -11,30 +11,32 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::gate::Replication;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Connection;
 use forebay_pg_wire::verifier::Proof;
 use forebay_stream::Socket;
 
-use crate::beginning::Beginning;
+use crate::beginning::{self, Beginning};
 use crate::client::Client;
-use crate::clients::{Clients, Doing, Who};
+use crate::clients::{Bounds, Clients, Doing, Registration, Who};
 use crate::console::{self, Command, Console, Outcome};
 use crate::copying::Copying;
 use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
-use crate::end::{End, put_end, put_fatal, put_refusal};
+use crate::end::{End, put_end, put_fatal, put_refusal, too_many};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
 use crate::numbers::Numbers;
-use crate::pool::{Pool, PoolMode, Unavailable};
+use crate::pool::PoolMode;
 use crate::relay::{has_failed, poll_read, poll_relay, poll_take};
-use crate::server::{Note, Reported, Server};
+use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::state::State;
 use crate::statements::Names;
+use crate::upstream::Upstream;
 
 /// What a session has left is forgotten within this time, or its connection is closed.
 const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
@@ -127,12 +129,21 @@ impl Session {
         {
             upstream.credentials.prove_by(&identity.user, secret_of(proof));
         }
+        let registration = match registered(clients, identity, &upstream) {
+            Ok(registration) => registration,
+            Err(error) => {
+                put_refusal(&mut client.output, &error);
+                client.end().await;
+                return None;
+            }
+        };
+        registration.entry.set_doing(Doing::Waiting);
         let beginning = Beginning::of(&identity.parameters);
         let first = match upstream.pool(&identity.user, &identity.database) {
-            Ok(pool) => first_told(&pool, &beginning).await.map(|told| (pool, told)),
+            Ok(pool) => pool.welcome(&beginning).await.map(|welcome| (pool, welcome)),
             Err(error) => Err(error.into()),
         };
-        let (pool, mut told) = match first {
+        let (pool, welcome) = match first {
             Ok(first) => first,
             Err(error) => {
                 put_fatal(&mut client.output, &error);
@@ -140,16 +151,18 @@ impl Session {
                 return None;
             }
         };
+        let mut told = welcome.reported;
         let mut settings = Settings::default();
-        if let Some((name, value)) = identity.application() {
+        // Of another one the server has told what it has made of it.
+        if let Some((name, value)) = identity.application().filter(|(_, value)| beginning::is_plain(value)) {
             settings.set(name, value);
             let value = Bytes::copy_from_slice(value.as_bytes());
             Arc::make_mut(&mut told).insert(Bytes::from_static(b"application_name"), value);
         }
+        client.output.extend_from_slice(&welcome.notices);
         for (name, value) in told.iter() {
             frames::put(&mut client.output, b'S', &[name, &[0], value, &[0]]);
         }
-        let registration = clients.register(Who::of(identity), identity.secret_bytes);
         let process_id = registration.entry.process_id.to_be_bytes();
         frames::put(&mut client.output, b'K', &[&process_id, &registration.entry.secret]);
         frames::put(&mut client.output, b'Z', &[b"I"]);
@@ -437,16 +450,16 @@ fn poll_deadlines(deadlines: &mut Option<Box<Deadlines>>, at: At, context: &mut 
     }
 }
 
-/// What a client is told of its settings that begins like this: as a server told it that has just let the user in. While nothing is lent it
-/// is as one said before.
-async fn first_told(pool: &Pool, beginning: &Beginning) -> Result<Arc<Reported>, Unavailable> {
-    if pool.is_paused()
-        && let Some(told) = pool.welcome(beginning)
-    {
-        return Ok(told);
-    }
-    let server = pool.acquire(beginning, None).await?;
-    let told = Arc::clone(&server.first_reported);
-    pool.release(server);
-    Ok(told)
+/// A client that has been let in, if there are not too many. Who looks after all this finds room at any time.
+pub(crate) fn registered(
+    clients: &Arc<Clients>,
+    identity: &Identity,
+    upstream: &Upstream,
+) -> Result<Registration, WireError> {
+    let bounds = match identity.is_admin {
+        true => Bounds::default(),
+        false => upstream.settings().bounds_of(&identity.user),
+    };
+    let registered = clients.register(Who::of(identity), identity.secret_bytes, bounds);
+    registered.map_err(|reason| too_many(reason, &identity.user, &identity.database))
 }

@@ -3,7 +3,8 @@
 //! Promises: clients share a pool only if they are the same user at the same database. What is said of the server may change while
 //! there are clients: they stay, and their next transactions run where it is then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use forebay_pg_wire::gate::Applicant;
 use forebay_pg_wire::verifier::Verifier;
 use parking_lot::{Mutex, RwLock};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Semaphore;
 
 use crate::cap::{Cap, Holder};
+use crate::clients::Bounds;
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::lookup::Lookup;
@@ -23,6 +26,18 @@ use crate::pool::{Limits, Pool, Stats};
 
 /// A host that does not answer within this time cannot be reached.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
+
+/// What is said of one user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserOptions {
+    /// A certificate, and its key: what proves the user to the database.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Its clients at a time, of all databases together; none: as for all users.
+    pub max_clients: Option<usize>,
+}
+
+/// So many logins are asked about at the server at a time; each is a connection, and who guesses passwords is to take no more of them.
+const ASKED_AT_ONCE_MAX: usize = 16;
 
 /// The server behind, and how its connections are shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +56,14 @@ pub struct UpstreamOptions {
     /// A query that says what is stored of a user's password, asked as the user that is named in the config; none: the database is asked to
     /// let the user in.
     pub auth_query: Option<String>,
+    /// What that has said of a user is believed for so long; zero: it is asked at each login.
+    pub auth_query_kept: Duration,
+    /// Clients of one database at a time; none: as many as come.
+    pub max_clients: Option<usize>,
+    /// Of one user, of all databases together.
+    pub max_user_clients: Option<usize>,
+    /// What is said of single users.
+    pub users: Arc<BTreeMap<String, UserOptions>>,
 }
 
 impl UpstreamOptions {
@@ -53,6 +76,10 @@ impl UpstreamOptions {
             trusts_loopback: false,
             is_service: false,
             auth_query: None,
+            auth_query_kept: Duration::ZERO,
+            max_clients: None,
+            max_user_clients: None,
+            users: Arc::default(),
         }
     }
 
@@ -62,7 +89,10 @@ impl UpstreamOptions {
     /// [`ConnectError::Tls`] where files of certificates cannot be used.
     pub fn check(&self) -> Result<(), ConnectError> {
         let settings = UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None)))?;
-        settings.connector("nobody", "none").map(drop)
+        settings.connector("nobody", "none")?;
+        let certified = self.users.iter().filter(|(_, user)| user.certificate.is_some());
+        let mut certified = certified.map(|(name, _)| name.as_str());
+        certified.try_for_each(|name| settings.connector(name, "none").map(drop))
     }
 }
 
@@ -78,6 +108,8 @@ struct Key {
 pub(crate) struct Upstream {
     settings: RwLock<Arc<UpstreamSettings>>,
     pub(crate) credentials: Arc<Credentials>,
+    /// Turns to ask the server about a login.
+    asking: Semaphore,
     pools: Mutex<Pools>,
     /// By database.
     effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
@@ -154,7 +186,8 @@ impl UpstreamSettings {
                 .password
                 .as_ref()
                 .map_or(query.as_bytes(), |password| password.0.as_bytes());
-            settings.lookup = Some(Lookup::new(query, &connector, !options.is_service, secret));
+            let lookup = Lookup::new(query, &connector, !options.is_service, secret);
+            settings.lookup = Some(lookup.keeping(options.auth_query_kept));
         }
         Ok(settings)
     }
@@ -178,11 +211,29 @@ impl UpstreamSettings {
         (own == user).then_some(verifier)
     }
 
-    /// The server, for one user at one database; a password is that user's own.
+    /// How many clients of this user there may be, and of its database.
+    pub(crate) fn bounds_of(&self, user: &str) -> Bounds {
+        let own = self.options.users.get(user).and_then(|user| user.max_clients);
+        Bounds {
+            of_user: own.or(self.options.max_user_clients),
+            of_database: self.options.max_clients,
+        }
+    }
+
+    /// Whether this user is proven to the database by a certificate.
+    pub(crate) fn has_certificate(&self, user: &str) -> bool {
+        let own = self.options.users.get(self.user_there(user));
+        self.options.config.sslcert.is_some() || own.is_some_and(|user| user.certificate.is_some())
+    }
+
+    /// The server, for one user at one database; a password and a certificate are that user's own.
     fn config_of(&self, user: &str, database: &str) -> Config {
         let mut config = self.options.config.clone();
         if config.user.as_deref() != Some(user) {
             config.password = None;
+        }
+        if let Some((certificate, key)) = self.options.users.get(user).and_then(|user| user.certificate.clone()) {
+            (config.sslcert, config.sslkey) = (Some(certificate), Some(key));
         }
         config.user = Some(user.to_owned());
         config.dbname = Some(self.options.database.as_deref().unwrap_or(database).to_owned());
@@ -203,6 +254,7 @@ impl Upstream {
         Ok(Self {
             settings: RwLock::new(Arc::new(UpstreamSettings::new(options, cap)?)),
             credentials: Arc::default(),
+            asking: Semaphore::new(ASKED_AT_ONCE_MAX),
             pools: Mutex::default(),
             effects: Mutex::default(),
         })
@@ -262,7 +314,7 @@ impl Upstream {
         false
     }
 
-    /// Connects as an applicant, to see whether it is let in; how the server asked.
+    /// Connects as an applicant, when it is its turn, to see whether it is let in; how the server asked.
     pub(crate) async fn connect_as(
         &self,
         applicant: Applicant<'_>,
@@ -271,6 +323,7 @@ impl Upstream {
         let mut config = self.settings().config_of(applicant.user, applicant.database);
         config.password = password.map(Password::new);
         config.settings.extend(applicant.replication.parameter());
+        let _turn = self.asking.acquire().await.expect("it is never closed");
         // What it says goes to who is to be asked, by a way that is as private as the client's own.
         let link = Connector::new(config)?.connect().await?;
         let challenge = link.challenge().clone();

@@ -100,4 +100,8 @@ impl Gate for Access {
     fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()> {
         self.passwords.check(applicant, password)
     }
+
+    fn disproved<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Option<StoredPassword>> {
+        self.passwords.disproved(applicant)
+    }
 }

@@ -10,6 +10,7 @@ mod proxy;
 pub mod quantity;
 #[cfg(test)]
 mod tests;
+pub mod users;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use databases::{Admins, DatabaseOption, Lent, ProxyOptions, SessionFunctionsOpti
 pub use error::OptionsError;
 use error::value;
 use quantity::{Address, AddressOrOff, Size, Span};
+use users::UserSettings;
 
 /// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite; concurrent writes share commits.
 #[derive(Debug, Parser)]
@@ -196,6 +198,25 @@ pub struct Settings {
     /// asked to let the user in [default: none]
     #[arg(long, value_name = "SQL")]
     pub auth_query: Option<String>,
+
+    /// With --upstream: for how long it is believed what --auth-query said of a user, who is then asked for no more than that; a proof that
+    /// fails by it is refused only once the query was asked anew. 0 asks at each login [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub auth_query_kept: Option<Span>,
+
+    /// With --upstream: most clients of each database; the next is refused with 53300. Those whom --admin-users names are not
+    /// [default: none]
+    #[arg(long, value_name = "COUNT")]
+    pub max_client_connections: Option<usize>,
+
+    /// With --upstream: most clients of each user, at all databases together; in a file also for single users, each a table named user
+    /// [default: none]
+    #[arg(long, value_name = "COUNT")]
+    pub max_user_connections: Option<usize>,
+
+    /// In a file: what is said of single users, each a table.
+    #[arg(skip)]
+    pub user: Option<Vec<UserSettings>>,
 
     /// With --upstream: users who may use the console, as SHOW FOREBAY STATUS: names, separated by commas, each of a user at any database or,
     /// as NAME@DATABASE, at one. With databases of several owners name the one, for whoever makes users there makes any [default: none]
@@ -471,7 +492,8 @@ impl Settings {
     /// These options, others where they say nothing, and the defaults.
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode session_functions server_wait_timeout server_idle_timeout
-            server_lifetime idle_session_timeout trust_loopback service_user auth_query admin_users
+            server_lifetime idle_session_timeout trust_loopback service_user auth_query
+            auth_query_kept max_client_connections max_user_connections user admin_users
             database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait

@@ -136,6 +136,10 @@ fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<
         upstream.trusts_loopback = options.trusts_loopback;
         upstream.is_service = settings.is_service;
         upstream.auth_query.clone_from(&settings.auth_query);
+        upstream.auth_query_kept = settings.auth_query_kept;
+        upstream.max_clients = settings.max_clients;
+        upstream.max_user_clients = options.max_user_clients;
+        upstream.users = Arc::clone(&options.users);
         upstream
     };
     let named = options.databases.iter().map(|(name, settings)| {

@@ -11,12 +11,16 @@ mod access;
 mod caps;
 #[path = "proxy/console.rs"]
 mod console;
+#[path = "proxy/crowd.rs"]
+mod crowd;
 #[path = "proxy/databases.rs"]
 mod databases;
 #[path = "proxy/deadlines.rs"]
 mod deadlines;
 #[path = "proxy/ends.rs"]
 mod ends;
+#[path = "proxy/greeting.rs"]
+mod greeting;
 #[path = "proxy/handover.rs"]
 mod handover;
 #[path = "proxy/login.rs"]
@@ -29,6 +33,8 @@ mod reload;
 mod replication;
 #[path = "proxy/sharing.rs"]
 mod sharing;
+#[path = "proxy/traps.rs"]
+mod traps;
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use forebay_pg_link::Config;
+use forebay_proxy::UserOptions;
 use forebay_proxy::pool::{Limits, PoolMode, SessionFunctions, Timeouts};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -112,6 +114,8 @@ pub struct DatabaseSettings {
     pub service_user: Option<bool>,
     /// As `--auth-query`.
     pub auth_query: Option<String>,
+    /// As `--max-client-connections`.
+    pub max_client_connections: Option<usize>,
 }
 
 /// Who may use the console: users by their names, at any database or, as `NAME@DATABASE`, at one.
@@ -178,6 +182,10 @@ pub struct ProxyOptions {
     pub admins: Admins,
     /// Most connections to one server.
     pub max_upstream_connections: Option<usize>,
+    /// Most clients of a user of whom nothing else is said.
+    pub max_user_clients: Option<usize>,
+    /// What is said of single users.
+    pub users: Arc<BTreeMap<String, UserOptions>>,
 }
 
 impl ProxyOptions {
@@ -203,6 +211,10 @@ pub struct UpstreamSettings {
     pub is_service: bool,
     /// What is stored of a user's password is asked by this.
     pub auth_query: Option<String>,
+    /// What that said of a user is believed for so long.
+    pub auth_query_kept: Duration,
+    /// Most clients of each database.
+    pub max_clients: Option<usize>,
 }
 
 impl UpstreamSettings {
@@ -227,6 +239,8 @@ impl UpstreamSettings {
             limits,
             is_service,
             auth_query,
+            auth_query_kept: Duration::ZERO,
+            max_clients: None,
         })
     }
 }

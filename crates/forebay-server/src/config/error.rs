@@ -33,8 +33,8 @@ pub enum OptionsError {
     Value {
         /// Its name, as in the file.
         option: &'static str,
-        /// Of which database it is, where it is not everybody's.
-        database: Option<String>,
+        /// Of which table it is, by kind and name, where it is not everybody's.
+        table: Option<(&'static str, String)>,
         /// Why not.
         why: String,
     },
@@ -66,7 +66,10 @@ impl OptionsError {
     /// The same, with the line of the file, if it is one of an option that stands there.
     pub(super) fn in_file(self, path: &Path, text: &str) -> Self {
         let line = match &self {
-            Self::Value { option, database, .. } => line_of(text, option, database.as_deref()),
+            Self::Value { option, table, .. } => {
+                let table = table.as_ref().map(|(kind, name)| (*kind, name.as_str()));
+                line_of(text, option, table)
+            }
             Self::OpenToEveryone { option, .. } => line_of(text, option, None),
             Self::File { .. } | Self::Parse { .. } | Self::Line { .. } => None,
         };
@@ -81,15 +84,15 @@ impl OptionsError {
     }
 }
 
-/// The line of an option: in the last table of the database, if it is one's and stands there.
-fn line_of(text: &str, option: &str, database: Option<&str>) -> Option<usize> {
+/// The line of an option: in the last table of this kind and name, if it is one's and stands there.
+fn line_of(text: &str, option: &str, table: Option<(&str, &str)>) -> Option<usize> {
     let file = DeTable::parse(text).ok()?;
     let at = |table: &DeTable<'_>| {
         let (key, _) = table.iter().find(|(key, _)| key.get_ref() == option)?;
         Some(key.span().start)
     };
-    let of_database = database.and_then(|name| {
-        let tables = file.get_ref().get("database")?.get_ref().as_array()?;
+    let of_table = table.and_then(|(kind, name)| {
+        let tables = file.get_ref().get(kind)?.get_ref().as_array()?;
         let mut tables = tables.iter().filter_map(|table| table.get_ref().as_table());
         let own = tables.rfind(|table| {
             let own = table.get("name").and_then(|own| own.get_ref().as_str());
@@ -97,7 +100,7 @@ fn line_of(text: &str, option: &str, database: Option<&str>) -> Option<usize> {
         });
         at(own?)
     });
-    let start = of_database.or_else(|| at(file.get_ref()))?;
+    let start = of_table.or_else(|| at(file.get_ref()))?;
     Some(text[..start].matches('\n').count() + 1)
 }
 
@@ -105,19 +108,24 @@ fn line_of(text: &str, option: &str, database: Option<&str>) -> Option<usize> {
 pub(super) fn value(option: &'static str, why: &str) -> OptionsError {
     OptionsError::Value {
         option,
-        database: None,
+        table: None,
         why: why.to_owned(),
     }
 }
 
 /// The same of one database's option.
 pub(super) fn value_of(option: &'static str, database: Option<&str>, why: &str) -> OptionsError {
+    match database {
+        Some(database) => value_in("database", database, option, why),
+        None => value(option, why),
+    }
+}
+
+/// The same of an option in a table of this kind and name.
+pub(super) fn value_in(kind: &'static str, name: &str, option: &'static str, why: &str) -> OptionsError {
     OptionsError::Value {
         option,
-        database: database.map(str::to_owned),
-        why: match database {
-            Some(database) => format!("of database \"{database}\" {why}"),
-            None => why.to_owned(),
-        },
+        table: Some((kind, name.to_owned())),
+        why: format!("of {kind} \"{name}\" {why}"),
     }
 }

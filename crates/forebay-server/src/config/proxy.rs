@@ -3,13 +3,19 @@
 //! Promises: an option that means nothing for what is served is an error that names it; so is a database that is named twice.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_proxy::pool::Limits;
 
 use super::Settings;
 use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check};
 use super::error::{OptionsError, value, value_of};
-use super::quantity::Size;
+use super::quantity::{Size, Span};
+use super::users;
+
+/// What a query said of a user is believed for so long, where no time is given.
+const AUTH_QUERY_KEPT: Duration = Duration::from_secs(10);
 
 impl Settings {
     /// What it is a proxy of, if it is one; options that mean nothing to it, or nothing without it, are errors.
@@ -31,6 +37,10 @@ impl Settings {
             ("trust_loopback", self.trust_loopback.is_some()),
             ("service_user", self.service_user.is_some()),
             ("auth_query", self.auth_query.is_some()),
+            ("auth_query_kept", self.auth_query_kept.is_some()),
+            ("max_client_connections", self.max_client_connections.is_some()),
+            ("max_user_connections", self.max_user_connections.is_some()),
+            ("user", self.user.is_some()),
             ("admin_users", self.admin_users.is_some()),
         ];
         let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
@@ -77,17 +87,31 @@ impl Settings {
                 "must not be 0: nobody could be served",
             ));
         }
+        for (option, count) in [
+            ("max_client_connections", self.max_client_connections),
+            ("max_user_connections", self.max_user_connections),
+        ] {
+            if let Some(why) = count.and_then(users::out_of_range) {
+                return Err(value(option, &why));
+            }
+        }
+        let kept = self.auth_query_kept.map_or(AUTH_QUERY_KEPT, |Span(kept)| kept);
+        let for_all = |settings: UpstreamSettings| UpstreamSettings {
+            auth_query_kept: kept,
+            max_clients: settings.max_clients.or(self.max_client_connections),
+            ..settings
+        };
         let upstream = match &self.upstream {
             Some(url) => {
                 let auth_query = self.auth_query.clone();
-                Some(UpstreamSettings::new(
+                Some(for_all(UpstreamSettings::new(
                     url,
                     "upstream",
                     None,
                     limits.clone(),
                     is_service,
                     auth_query,
-                )?)
+                )?))
             }
             None => None,
         };
@@ -97,7 +121,10 @@ impl Settings {
             if settings.name.is_empty() {
                 return Err(value_of("name", name, "must not be empty"));
             }
-            let own = UpstreamSettings::new(
+            if let Some(why) = settings.max_client_connections.and_then(users::out_of_range) {
+                return Err(value_of("max_client_connections", name, &why));
+            }
+            let mut own = UpstreamSettings::new(
                 &settings.url,
                 "url",
                 name,
@@ -105,7 +132,8 @@ impl Settings {
                 settings.service_user.unwrap_or(is_service),
                 settings.auth_query.clone().or_else(|| self.auth_query.clone()),
             )?;
-            if databases.insert(settings.name.clone(), own).is_some() {
+            own.max_clients = settings.max_client_connections;
+            if databases.insert(settings.name.clone(), for_all(own)).is_some() {
                 return Err(value_of("name", name, "is given twice"));
             }
         }
@@ -115,6 +143,8 @@ impl Settings {
             trusts_loopback: self.trust_loopback.unwrap_or(false),
             admins: self.admin_users.clone().unwrap_or_default(),
             max_upstream_connections: self.max_upstream_connections,
+            max_user_clients: self.max_user_connections,
+            users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
         }))
     }
 
@@ -137,6 +167,7 @@ impl Settings {
             idle_session_timeout: self.idle_session_timeout,
             service_user: None,
             auth_query: None,
+            max_client_connections: None,
         };
         Limits {
             max_message_bytes: self

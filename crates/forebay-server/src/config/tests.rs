@@ -65,7 +65,7 @@ const OF_THE_DATABASE: [(&str, &str); 10] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 18] = [
+const OF_THE_PROXY: [(&str, &str); 21] = [
     ("upstream", "postgresql://app@127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("min_server_connections", "2"),
@@ -83,6 +83,9 @@ const OF_THE_PROXY: [(&str, &str); 18] = [
     ("trust_loopback", "true"),
     ("service_user", "true"),
     ("auth_query", "SELECT * FROM forebay.lookup($1)"),
+    ("auth_query_kept", "3s"),
+    ("max_client_connections", "11"),
+    ("max_user_connections", "12"),
     ("admin_users", "ann, bob@shop"),
 ];
 /// What both are told.
@@ -131,7 +134,12 @@ fn file_and_command_line_have_the_same_keys() {
         (None, Synchronous::Normal)
     );
     let of_the_proxy = same_in_both(&proxy).proxy.unwrap();
+    assert_eq!(of_the_proxy.max_user_clients, Some(12));
     let upstream = of_the_proxy.upstream.unwrap();
+    assert_eq!(
+        (upstream.auth_query_kept.as_secs(), upstream.max_clients),
+        (3, Some(11))
+    );
     assert!(upstream.is_service && upstream.auth_query.is_some());
     let limits = upstream.limits;
     assert_eq!(limits.mode, PoolMode::Session);
@@ -330,6 +338,64 @@ fn every_option_says_its_true_default() {
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(of(&given), Options::default());
     assert_eq!(of(&of_the_proxy), of(&of_the_proxy[..1]));
+}
+
+#[test]
+fn users_have_bounds_and_certificates_of_their_own() {
+    let of = |text: &str| -> Result<Options, OptionsError> {
+        let (_file, path) = file(&format!("upstream = \"postgresql://db/x\"\n{text}"));
+        options(&["--config", &path])
+    };
+    let proxy = of("max_client_connections = 7\n\
+        [[user]]\nname = \"ann\"\nmax_client_connections = 3\nsslcert = \"a.pem\"\nsslkey = \"a.key\"\n\
+        [[user]]\nname = \"bob\"\n\
+        [[database]]\nname = \"shop\"\nurl = \"postgresql://db/shop\"\nmax_client_connections = 5\n")
+    .unwrap()
+    .proxy
+    .unwrap();
+    assert_eq!(proxy.users["ann"].max_clients, Some(3));
+    assert_eq!(
+        proxy.users["ann"].certificate,
+        Some((PathBuf::from("a.pem"), PathBuf::from("a.key")))
+    );
+    assert_eq!(
+        (proxy.users["bob"].max_clients, &proxy.users["bob"].certificate),
+        (None, &None)
+    );
+    assert_eq!(proxy.databases["shop"].max_clients, Some(5));
+    let upstream = proxy.upstream.unwrap();
+    assert_eq!(
+        (upstream.max_clients, upstream.auth_query_kept.as_secs()),
+        (Some(7), 10)
+    );
+    let ann = "[[user]]\nname = \"ann\"\n";
+    for (text, line, told) in [
+        (format!("{ann}{ann}"), 5, "name: of user \"ann\" is given twice"),
+        (
+            format!("{ann}sslkey = \"k\""),
+            4,
+            "sslkey: of user \"ann\" needs sslcert",
+        ),
+        (
+            format!("{ann}sslcert = \"k\""),
+            4,
+            "sslcert: of user \"ann\" needs sslkey",
+        ),
+        (
+            format!("{ann}max_client_connections = 0"),
+            4,
+            "max_client_connections: of user \"ann\" 0 is not from 1",
+        ),
+        (ann.replace("ann", ""), 3, "name: of user \"\" must not be empty"),
+        (
+            "max_user_connections = 0".to_owned(),
+            2,
+            "max_user_connections: 0 is not from 1",
+        ),
+    ] {
+        let error = of(&text).unwrap_err().to_string();
+        assert!(error.contains(&format!(", line {line}: {told}")), "{text}: {error}");
+    }
 }
 
 /// What is not said of a database is as for all.

@@ -271,7 +271,7 @@ async fn a_certificate_lets_its_own_user_in() {
 }
 
 /// Who signs, and its own certificate in PEM.
-fn authority(name: &str) -> (Issuer, String) {
+pub(crate) fn authority(name: &str) -> (Issuer, String) {
     let mut parameters = rcgen::CertificateParams::default();
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -281,7 +281,7 @@ fn authority(name: &str) -> (Issuer, String) {
 }
 
 /// Certificate and key, in PEM.
-fn signed(name: &str, issuer: &Issuer) -> (String, String) {
+pub(crate) fn signed(name: &str, issuer: &Issuer) -> (String, String) {
     let mut parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     parameters.distinguished_name = rcgen::DistinguishedName::new();
     parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -305,7 +305,7 @@ async fn a_query_tells_of_users() {
     let mut itself = straight(server);
     itself.query(LOOKUP).expect("the function");
     let url = format!("postgresql://asker:asks@{}/postgres", server.address());
-    let proxy = proxy_of(&url, &["--auth-query", AUTH_QUERY]);
+    let proxy = proxy_of(&url, &["--auth-query", AUTH_QUERY, "--auth-query-kept", "0"]);
     let me = |user: &'static str, password: &'static str| log_in(proxy.address(), user, "postgres", Some(password));
     assert_eq!(me("scram", PASSWORD).await.as_deref(), Ok("scram postgres"));
     assert_eq!(me("hashed", PASSWORD).await.as_deref(), Ok("hashed postgres"));
@@ -351,6 +351,59 @@ async fn a_query_tells_of_users() {
         .expect("revoked");
     let refused = me("scram", PASSWORD).await.unwrap_err();
     assert_eq!(refused, "FATAL 08006 the database could not be asked about this user");
+}
+
+/// What it said is believed for a while, and never a reason to refuse anybody for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_query_said_is_kept_and_asked_anew_before_it_refuses() {
+    let server = &started_with_users();
+    let mut itself = straight(server);
+    itself.query(LOOKUP).expect("the function");
+    // How often it is asked of each.
+    itself
+        .query(
+            "CREATE TABLE public.asked (name text);
+             CREATE FUNCTION forebay.counted(name text) RETURNS TABLE (name text, password text) LANGUAGE sql SECURITY DEFINER
+             SET search_path = pg_catalog AS $$ INSERT INTO public.asked VALUES ($1); SELECT * FROM forebay.lookup($1) $$",
+        )
+        .expect("a counting one");
+    let url = format!("postgresql://asker:asks@{}/postgres", server.address());
+    let query = "SELECT * FROM forebay.counted($1)";
+    let proxy = proxy_of(&url, &["--auth-query", query, "--auth-query-kept", "1h"]);
+    let me = |user: &'static str, password: &'static str| log_in(proxy.address(), user, "postgres", Some(password));
+    let mut asked = |user: &str| itself.ask(&format!("SELECT count(*) FROM public.asked WHERE name = '{user}'"));
+    for _ in 0..5 {
+        for user in ["scram", "hashed", "changes"] {
+            assert_eq!(me(user, PASSWORD).await, Ok(format!("{user} postgres")));
+        }
+    }
+    assert_eq!([asked("scram"), asked("hashed"), asked("changes")], ["1", "1", "1"]);
+    // A wrong password is looked up before it is refused; who is nobody each time.
+    assert!(me("scram", "wrong").await.unwrap_err().contains("28P01"));
+    assert_eq!(asked("scram"), "2");
+    for _ in 0..2 {
+        assert!(me("nobody", "wrong").await.unwrap_err().contains("28P01"));
+    }
+    assert_eq!(asked("nobody"), "2");
+    // One that was changed is known to the first who comes with it where the proof is of no salt, and to the second where it is.
+    let change = |sql: &str| drop(straight(server).query(sql).expect(sql));
+    change("SET password_encryption = 'md5'; ALTER ROLE hashed PASSWORD 'another'");
+    assert_eq!(me("hashed", "another").await.as_deref(), Ok("hashed postgres"));
+    assert!(me("hashed", PASSWORD).await.is_err());
+    change("ALTER ROLE changes PASSWORD 'another'");
+    assert!(me("changes", "another").await.unwrap_err().contains("28P01"));
+    assert_eq!(me("changes", "another").await.as_deref(), Ok("changes postgres"));
+    assert!(me("changes", PASSWORD).await.is_err());
+    // What has an end is not believed beyond it.
+    change("ALTER ROLE changes VALID UNTIL 'infinity'");
+    change(
+        "SET TimeZone = 'UTC'; DO $$BEGIN EXECUTE format('ALTER ROLE scram VALID UNTIL %L', now() + interval '1 second'); END$$",
+    );
+    assert!(me("scram", "wrong").await.is_err());
+    let begun = std::time::Instant::now();
+    while me("scram", PASSWORD).await.is_ok() {
+        assert!(begun.elapsed() < client::PATIENCE, "it is believed for an hour");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -30,7 +30,7 @@ impl Reloadable {
         Self { folder, proxy }
     }
 
-    fn place(&self, text: &str) {
+    pub(crate) fn place(&self, text: &str) {
         self.folder.place("forebay.toml", &with_address(text), None).unwrap();
     }
 
