@@ -14,7 +14,7 @@ use crate::leaves::Leaves;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Statement, asks_for_numbers, deallocated, server_name, text_of};
+use crate::statements::{Statement, asks_for_numbers, deallocated, executed, server_name, text_of};
 
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
@@ -83,6 +83,10 @@ impl State {
             b'X' => return Err(End::Client),
             b'Q' => {
                 let text = body.strip_suffix(&[0]).unwrap_or(body);
+                let executed = executed(text);
+                if executed.as_ref().is_some_and(|name| self.is_undecided(name, server)) {
+                    return Ok(false);
+                }
                 if let Some(leaves) = Leaves::of(text) {
                     if let Some(name) = deallocated(text)
                         && let Some(passed) = self.deallocate(&name, message, server)
@@ -103,7 +107,11 @@ impl State {
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
                 }
+                let is_lent = executed.is_some_and(|name| self.lend_statement(name, server));
                 self.query(None, message, server);
+                if is_lent {
+                    self.take_names_back(server);
+                }
             }
             b'F' => {
                 self.is_suspect = true;
@@ -217,6 +225,37 @@ impl State {
         self.lent_names.push(name.clone());
     }
 
+    /// The server knows what the client has prepared by its name from now on, until it is taken back. False if the client has not prepared it,
+    /// or what is asked before may be passed over: a Sync of ours would end that.
+    fn lend_statement(&mut self, name: Bytes, server: &mut Server) -> bool {
+        if name.is_empty() || !server.replies.is_ready_for_next() {
+            return false;
+        }
+        let Some(statement) = self.names.statement(&name).cloned() else {
+            return false;
+        };
+        self.heed(&statement, server);
+        frames::put(&mut server.output, b'P', &[&name, &[0], statement.definition()]);
+        self.ask(server, Asked::Parse, true, None);
+        self.lent_names.push(name);
+        true
+    }
+
+    /// A statement is about to run: what of it is to be looked for behind it.
+    fn heed(&mut self, statement: &Statement, server: &mut Server) {
+        if statement.asks_for_numbers() {
+            self.ask_for_numbers(server);
+        }
+        self.numbers.asked(text_of(statement.definition()));
+        if let Some(leaves) = statement.leaves() {
+            self.suspect(leaves);
+        }
+        let suspects = self.pool.effects.suspects();
+        if let Some(leaves) = suspects.and_then(|suspects| statement.set_off(&suspects)) {
+            self.suspect(&leaves);
+        }
+    }
+
     /// Behind the Sync that the server stopped at.
     fn take_names_back(&mut self, server: &mut Server) {
         for name in std::mem::take(&mut self.lent_names) {
@@ -294,17 +333,7 @@ impl State {
         }
         let statement = self.names.statement(name).cloned();
         if let Some(statement) = &statement {
-            if statement.asks_for_numbers() {
-                self.ask_for_numbers(server);
-            }
-            self.numbers.asked(text_of(statement.definition()));
-            if let Some(leaves) = statement.leaves() {
-                self.suspect(leaves);
-            }
-            let suspects = self.pool.effects.suspects();
-            if let Some(leaves) = suspects.and_then(|suspects| statement.set_off(&suspects)) {
-                self.suspect(&leaves);
-            }
+            self.heed(statement, server);
         }
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
         let may_copy_in = statement.as_ref().is_some_and(|statement| statement.may_copy_in());

@@ -311,10 +311,19 @@ impl<N> Replies<N> {
     /// An error: what follows is not answered, up to the next Sync.
     fn skip(&mut self, undone: &mut Vec<N>) {
         self.fail_copy();
+        let mut is_owed = false;
         while self.expected.front().is_some_and(|front| front.asked != Asked::Sync) {
-            undone.extend(self.pop().and_then(|skipped| skipped.note));
+            let skipped = self.pop();
+            is_owed |= skipped
+                .as_ref()
+                .is_some_and(|skipped| skipped.asked == Asked::Query && !skipped.is_ours);
+            undone.extend(skipped.and_then(|skipped| skipped.note));
         }
         undone.reverse();
+        // Of a query that is passed over for what we asked in front of it the client gets the end from our Sync behind it.
+        if let Some(sync) = self.expected.front_mut().filter(|_| is_owed) {
+            sync.is_ours = false;
+        }
         self.is_skipping = self.expected.is_empty();
     }
 }

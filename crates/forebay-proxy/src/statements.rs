@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{deallocates, describes_nothing};
+use forebay_sql::{deallocates, describes_nothing, executes};
 use parking_lot::Mutex;
 
 use crate::effects::Suspects;
@@ -45,6 +45,11 @@ pub(crate) struct Statement {
 /// The name of the prepared statement that the text deallocates.
 pub(crate) fn deallocated(text: &[u8]) -> Option<Bytes> {
     deallocates(std::str::from_utf8(text).ok()?).map(Bytes::from)
+}
+
+/// The name of the prepared statement that the text executes.
+pub(crate) fn executed(text: &[u8]) -> Option<Bytes> {
+    executes(std::str::from_utf8(text).ok()?).map(Bytes::from)
 }
 
 /// Whether the text may ask for the last number of a sequence: it has the name of one of the functions that do.

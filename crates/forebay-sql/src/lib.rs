@@ -26,5 +26,5 @@ pub use lateral::{Lateral, Parameter, lateral};
 pub use leftover::{body_may_leave_something, may_leave_something, mentioned, settings_named, settings_named_in_body};
 pub use listed::{Listed, listed};
 pub use role::{Role, role};
-pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing};
+pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing, executes};
 pub use verb::{Verb, verb};

@@ -128,27 +128,57 @@ pub fn describes_nothing(sql: &str) -> bool {
 
 /// The name of the prepared statement that the text deallocates, if that is all that it does.
 pub fn deallocates(sql: &str) -> Option<String> {
-    // Read in two ways: by the setting of standard_conforming_strings, and as an escaped name.
-    if sql.contains('\\') || sql.contains("&\"") {
-        return None;
-    }
-    let tokens: Vec<_> = Lexer::new(Dialect::Postgres, sql).collect::<Result<_, _>>().ok()?;
-    let tokens = match tokens.as_slice() {
-        [rest @ .., last] if last.is_symbol(";") => rest,
-        all => all,
-    };
+    let tokens = one_statement(sql)?;
     let (first, rest) = tokens.split_first()?;
     let name = match rest {
         [name] => name,
         [prepare, name] if prepare.is_word("PREPARE") => name,
         _ => return None,
     };
-    let quoted = name.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match first.is_word("DEALLOCATE") && !name.is_word("ALL") {
+        true => name_of(name),
+        false => None,
+    }
+}
+
+/// The name of the prepared statement that this executes, if it is one `EXECUTE` and nothing else, and its name is read in one way only.
+pub fn executes(sql: &str) -> Option<String> {
+    let begins = sql.trim_ascii_start().get(..b"EXECUTE".len())?;
+    if !begins.eq_ignore_ascii_case("EXECUTE") {
+        return None;
+    }
+    let tokens = one_statement(sql)?;
+    let [execute, name, rest @ ..] = tokens.as_slice() else {
+        return None;
+    };
+    let is_whole =
+        rest.first().is_none_or(|first| first.is_symbol("(")) && !rest.iter().any(|token| token.is_symbol(";"));
+    match execute.is_word("EXECUTE") && is_whole {
+        true => name_of(name),
+        false => None,
+    }
+}
+
+/// The tokens of a text, without the semicolon at its end; none where it may be read in two ways.
+fn one_statement(sql: &str) -> Option<Vec<Token<'_>>> {
+    // By the setting of standard_conforming_strings, and as an escaped name.
+    if sql.contains('\\') || sql.contains("&\"") {
+        return None;
+    }
+    let mut tokens: Vec<_> = Lexer::new(Dialect::Postgres, sql).collect::<Result<_, _>>().ok()?;
+    if tokens.last().is_some_and(|last| last.is_symbol(";")) {
+        tokens.pop();
+    }
+    Some(tokens)
+}
+
+/// The name that a token is.
+fn name_of(token: &Token<'_>) -> Option<String> {
+    let quoted = token.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match quoted {
-        _ if !first.is_word("DEALLOCATE") || name.is_word("ALL") => None,
         Some(quoted) => Some(quoted.replace("\"\"", "\"")),
         // What is not ASCII is folded as the server's locale has it.
-        None => (name.kind == Kind::Word && name.text.is_ascii()).then(|| name.text.to_ascii_lowercase()),
+        None => (token.kind == Kind::Word && token.text.is_ascii()).then(|| token.text.to_ascii_lowercase()),
     }
 }
 
@@ -159,6 +189,24 @@ fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_execute_alone_tells_whose_name_it_is() {
+        for (sql, name) in [
+            ("EXECUTE named", Some("named")),
+            (" execute NaMed ;", Some("named")),
+            ("execute \"Na\"\"med\" (1, f(2), 'x;')", Some("Na\"med")),
+            ("EXECUTE named; SELECT 1", None),
+            ("EXECUTE named (1); SELECT 1", None),
+            ("CREATE TABLE t AS EXECUTE named", None),
+            ("EXECUTE named AS x", None),
+            ("EXECUTE", None),
+            ("executes named", None),
+            ("EXECUTE named ('\\')", None),
+        ] {
+            assert_eq!(executes(sql).as_deref(), name, "{sql}");
+        }
+    }
 
     #[test]
     fn what_has_neither_parameters_nor_columns_is_known() {

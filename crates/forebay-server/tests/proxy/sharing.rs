@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::{Client, query};
+use crate::client::{Client, parse, query};
 use crate::{as_user, at, postgres, proxy};
 
 const WHO: &str = "SELECT pg_backend_pid()";
@@ -45,6 +45,61 @@ fn who_waits_too_long_or_behind_too_many_is_told() {
     assert!(failure.message().contains("within 300ms"), "{failure:?}");
     holds.run("COMMIT");
     assert!(as_user(proxy.address(), "postgres").is_ok());
+}
+
+/// Its connection may be one that others had, or where it was never prepared.
+#[test]
+fn what_was_prepared_by_the_protocol_is_executed_by_sql() {
+    let server = postgres();
+    let proxy = proxy(server, &["--max-server-connections", "2"]);
+    let [mut through, mut stranger] = [(); 2].map(|()| at(proxy.address()));
+    let mut itself = crate::straight(server);
+    itself.run("CREATE TABLE executed (a int)");
+    for client in [&mut through, &mut itself] {
+        client
+            .pipeline(&[parse("twice", "SELECT 2 * $1::int AS twice")])
+            .expect("prepared");
+        client
+            .pipeline(&[parse("Of It", "INSERT INTO executed VALUES ($1) RETURNING a")])
+            .expect("prepared");
+        client
+            .pipeline(&[parse("sets", "SELECT set_config('work_mem', $1, false)")])
+            .expect("prepared");
+        client
+            .pipeline(&[parse("gone", "SELECT a FROM executed")])
+            .expect("prepared");
+    }
+    let asked = [
+        "EXECUTE twice(21)",
+        "execute twice (1 + 1);",
+        "EXECUTE twice",
+        "EXECUTE twice('x')",
+        "EXECUTE nobodys(1)",
+        "EXECUTE \"Of It\"(7)",
+        "BEGIN",
+        "EXECUTE \"Of It\"(8)",
+        "EXECUTE twice(1/0)",
+        "EXECUTE twice(21)",
+        "ROLLBACK",
+        "EXECUTE sets('123kB')",
+        "SHOW work_mem",
+    ];
+    for (turn, text) in asked.iter().enumerate() {
+        // The other connection is the only one left, now and then.
+        if turn % 2 == 0 && through.query("SELECT 1").status == 'I' {
+            stranger.run("BEGIN");
+            stranger.run("COMMIT");
+        }
+        let expected = itself.query(text);
+        let told = through.query(text);
+        assert_eq!(told.status, expected.status, "{text}");
+        assert_eq!(told.messages, expected.messages, "{text}");
+    }
+    itself.run("DROP TABLE executed");
+    stranger.run("BEGIN");
+    let refused = through.query("EXECUTE gone");
+    assert_eq!((refused.sqlstate().as_str(), refused.status), ("42P01", 'I'));
+    assert_eq!(through.ask("SELECT 'goes on'"), "goes on");
 }
 
 #[test]
