@@ -29,6 +29,11 @@ impl Lent {
         last.is_some_and(|last| self.connection == last.connection && self.times == last.times + 1)
     }
 
+    /// Whether it is the same connection, whoever has had it.
+    pub(crate) fn is_of(self, last: Option<Self>) -> bool {
+        last.is_some_and(|last| self.connection == last.connection)
+    }
+
     /// It is lent once more.
     pub(crate) fn again(&mut self) {
         self.times += 1;

@@ -72,6 +72,8 @@ pub struct Limits {
     pub lifetime: Duration,
     /// Of clients.
     pub timeouts: Timeouts,
+    /// A client gets any connection rather than the one that it had last: the worst that a pool may do, for tests of what goes with a client.
+    pub strays: bool,
 }
 
 impl Limits {
@@ -100,6 +102,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(600),
             lifetime: Duration::from_secs(3600),
             timeouts: Timeouts::default(),
+            strays: false,
         }
     }
 }
@@ -279,8 +282,13 @@ impl Pool {
     /// # Cancel safety
     /// Dropped before it completes, whoever waits next is served.
     pub(crate) async fn acquire(&self, beginning: &Beginning, last: Option<Lent>) -> Result<Box<Server>, Unavailable> {
+        let strays = self.terms.read().limits.strays;
+        let is_preferred = |server: &Box<Server>| match strays {
+            false => Some(server.lent) == last,
+            true => server.beginning == *beginning && !server.lent.is_of(last),
+        };
         loop {
-            let grant = match self.places.claim(beginning.clone(), |server| Some(server.lent) == last) {
+            let grant = match self.places.claim(beginning.clone(), is_preferred) {
                 Claim::Granted(grant) => grant,
                 Claim::Crowded(waiting, longest) => return Err(Unavailable::Crowded { waiting, longest }),
                 Claim::Wait(granted) => match self.wait(granted).await? {

@@ -13,10 +13,16 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Serves in front of this address for as long as the process lives; where it does.
 pub(crate) fn start(upstream: &str, connections: usize) -> String {
+    start_with(upstream, connections, false)
+}
+
+/// The same; where it `strays`, each transaction runs on another connection than the one before, if there is one.
+pub(crate) fn start_with(upstream: &str, connections: usize, strays: bool) -> String {
     let limits = Limits {
         max_connections: connections,
         max_waiting: 1000,
         max_wait: Duration::from_secs(60),
+        strays,
         ..Limits::default()
     };
     let config = format!("postgresql://{upstream}?sslmode=disable").parse().unwrap();

@@ -272,6 +272,7 @@ impl DatabaseSettings {
             max_message_bytes: default.max_message_bytes,
             idle_timeout: span(self.server_idle_timeout, default.idle_timeout),
             lifetime: span(self.server_lifetime, default.lifetime),
+            strays: default.strays,
             timeouts: Timeouts {
                 statement: limit(self.statement_timeout, default.timeouts.statement),
                 idle_transaction: limit(self.idle_transaction_timeout, default.timeouts.idle_transaction),
