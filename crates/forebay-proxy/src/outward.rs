@@ -17,6 +17,10 @@ use crate::server::{Note, Server};
 use crate::state::State;
 use crate::statements::in_the_clients_words;
 
+/// So much that is all the client's to see changes hands, where less is copied: the server's buffer for an empty one, which takes what is not
+/// whole yet.
+const SWAPPED_BYTES_MIN: usize = 16 * 1024;
+
 /// An empty buffer keeps no more than this.
 const KEPT_BYTES: usize = 64 * 1024;
 
@@ -166,8 +170,14 @@ impl State {
                 Some(Note::Prepared { .. } | Note::Evicted { .. } | Note::Uses { .. }) | None => {}
             }
         }
-        client.output.extend_from_slice(&server.input[from..at]);
-        server.input.advance(at);
+        if from == 0 && at >= SWAPPED_BYTES_MIN && client.output.is_empty() {
+            client.output.extend_from_slice(&server.input[at..]);
+            server.input.truncate(at);
+            std::mem::swap(&mut client.output, &mut server.input);
+        } else {
+            client.output.extend_from_slice(&server.input[from..at]);
+            server.input.advance(at);
+        }
         if server.input.is_empty() && server.input.capacity() > KEPT_BYTES {
             server.input = BytesMut::new();
         }
