@@ -75,6 +75,9 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
                 "failed requests",
                 "deviation",
                 "resident over the cap",
+                "processor time a transaction",
+                "processor time a login",
+                "memory a client",
             ]
             .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");
@@ -455,6 +458,36 @@ fn writes_go_to_every_database_unless_one_is_named() {
         .collect();
     let all = ["writes-mariadb", "writes-postgres", "writes-sqlite"];
     assert_eq!(scenarios, BTreeSet::from(all), "{report}");
+}
+
+/// Peers take part wherever they are installed; each case has its figure straight or beside one.
+#[test]
+fn proxy() {
+    // One that the same build has made is taken as it is; else the lab builds one.
+    let built = Path::new(env!("CARGO_BIN_EXE_lab")).with_file_name("forebay");
+    let built = built.to_str().unwrap();
+    let arguments = ["proxy", "--forebay", built];
+    let count = if Path::new(built).is_file() { 3 } else { 1 };
+    let (report, results) = run(&arguments[..count]);
+    let seen = check("proxy", &report, &results);
+    for case in [
+        "SELECT, 1 client",
+        "INSERT, 500 clients",
+        "SELECT, 50 clients, prepared",
+        "a result of 1 GB",
+        "COPY of 1 GB to the client",
+        "COPY of 1 GB from the client",
+    ] {
+        has(&seen, "forebay", case);
+        has(&seen, "limit", case);
+    }
+    let peers = [("PgBouncer", "/usr/sbin/pgbouncer"), ("pgpool-II", "/usr/sbin/pgpool")];
+    for (peer, _) in peers.iter().filter(|(_, program)| Path::new(program).is_file()) {
+        has(&seen, peer, "SELECT, 50 clients");
+    }
+    for case in ["idle clients", "idle clients, TLS", "10,000 clients log in"] {
+        has(&seen, "forebay", case);
+    }
 }
 
 #[test]

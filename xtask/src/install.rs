@@ -108,13 +108,15 @@ pub(crate) fn redis() -> Result<(), String> {
     install_unless(&is_here, &["redis-server"], "redis-server")
 }
 
-/// Makes sure that the programs are here by which the lab loads a web service, and a disk, and the peer of the proxy.
+/// Makes sure that the programs are here by which the lab loads a web service, and a disk, and the peers of the proxy.
 pub(crate) fn load_generators() -> Result<(), String> {
     let is_here = || ["ab", "wrk", "fio"].into_iter().all(is_installed);
     install_unless(&is_here, &["apache2-utils", "wrk", "fio"], "ab, wrk or fio")?;
     // As the testbed looks for it: daemons are in nobody's PATH.
     let peer_is_here = || is_installed("pgbouncer") || Path::new("/usr/sbin/pgbouncer").is_file();
-    install_unless(&peer_is_here, &["pgbouncer"], "pgbouncer")
+    install_unless(&peer_is_here, &["pgbouncer"], "pgbouncer")?;
+    let other_is_here = || is_installed("pgpool") || Path::new("/usr/sbin/pgpool").is_file();
+    install_unless(&other_is_here, &["pgpool2"], "pgpool")
 }
 
 /// Installs these packages if need be; `programs` says in words what they bring.

@@ -1,6 +1,6 @@
 //! A real PgBouncer, as Debian packages it: in front of one PostgreSQL, lending its connections by transaction.
 //!
-//! Promises: it trusts its clients, as a PostgreSQL of this crate does; each user at each database has a pool of the size that
+//! Promises: it trusts its clients, as a PostgreSQL of this crate does, unless it is to ask them; each user at each database has a pool of the size that
 //! was asked for.
 
 use std::{
@@ -33,12 +33,33 @@ pub struct PgBouncer {
     _folder: Folder,
 }
 
+/// How clients are asked who they are.
+#[derive(Debug, Clone)]
+pub struct Asking {
+    /// What is stored of the password of this crate's user, as SCRAM-SHA-256 has it.
+    pub verifier: String,
+    /// A certificate and its key, in PEM, for clients that want TLS.
+    pub tls: (String, String),
+}
+
 impl PgBouncer {
     /// Starts one in front of this PostgreSQL, with so many server connections a pool, and waits until it listens.
     ///
     /// # Errors
     /// When PgBouncer is not installed, or does not start; the error shows its log.
     pub fn start(upstream: SocketAddr, pool_size: usize) -> Result<Self, Error> {
+        Self::start_with(upstream, pool_size, None)
+    }
+
+    /// The same, which asks its clients to prove a password.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_asking(upstream: SocketAddr, pool_size: usize, asking: &Asking) -> Result<Self, Error> {
+        Self::start_with(upstream, pool_size, Some(asking))
+    }
+
+    fn start_with(upstream: SocketAddr, pool_size: usize, asking: Option<&Asking>) -> Result<Self, Error> {
         let program = start::find_program(PROGRAM, &FOLDERS).ok_or_else(|| Error::NotInstalled {
             program: format!("PgBouncer ({PROGRAM})"),
             looked_in: format!("PATH, {}", FOLDERS.join(", ")),
@@ -49,12 +70,28 @@ impl PgBouncer {
         if let Some(account) = account {
             folder.give_to(account)?;
         }
-        folder.place("users.txt", &format!("\"{USER}\" \"\"\n"), account)?;
+        let stored = asking.map_or("", |asking| asking.verifier.as_str());
+        folder.place("users.txt", &format!("\"{USER}\" \"{stored}\"\n"), account)?;
+        let auth = match asking {
+            None => "auth_type = trust\n".to_owned(),
+            Some(Asking {
+                tls: (certificate, key),
+                ..
+            }) => {
+                folder.place("server.pem", certificate, account)?;
+                folder.place("server.key", key, account)?;
+                format!(
+                    "auth_type = scram-sha-256\nclient_tls_sslmode = allow\nclient_tls_cert_file = {}\nclient_tls_key_file = {}\n",
+                    folder.file("server.pem").display(),
+                    folder.file("server.key").display()
+                )
+            }
+        };
         let (address, upstream_port) = (upstream.ip(), upstream.port());
         let launch = |port: u16| {
             let configuration = format!(
                 "[databases]\n* = host={address} port={upstream_port}\n\
-                 [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n\
+                 [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n{auth}\
                  auth_file = {users}\npool_mode = transaction\ndefault_pool_size = {pool_size}\nmax_client_conn = 20000\n\
                  ignore_startup_parameters = extra_float_digits\nlog_connections = 0\nlog_disconnections = 0\n",
                 users = folder.file("users.txt").display(),

@@ -1,15 +1,21 @@
-//! Clients that are connected and ask nothing: what each costs in memory.
+//! Clients that are connected and ask nothing: what each costs in memory, in clear and over TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::rc::Rc;
 use std::time::Duration;
 
+use forebay_pg_link::{Connector, Link, Tag};
+
+use super::login::{come, runtime};
 use super::process;
+use super::system::System;
 use crate::failure::Failure;
 use crate::measurement::Reading;
 use crate::scenario::{Stage, Trial};
 
 pub(super) const IDLE: &str = "idle clients";
+pub(super) const IDLE_TLS: &str = "idle clients, TLS";
 pub(super) const MEMORY: &str = "memory a client";
 
 /// So many, of this process and the proxy's: each has a descriptor in both.
@@ -55,8 +61,58 @@ impl Trial for IdleTrial {
     }
 }
 
+pub(super) struct IdleTlsTrial {
+    pub(super) system: &'static str,
+    pub(super) connector: Connector,
+    /// The proxy's.
+    pub(super) process: u32,
+    /// Kept until all have had their turns.
+    pub(super) _running: Rc<System>,
+}
+
+impl Trial for IdleTlsTrial {
+    fn system(&self) -> &str {
+        self.system
+    }
+
+    fn case(&self) -> &str {
+        IDLE_TLS
+    }
+
+    fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
+        let count = if stage.effort.meaningful { CLIENTS } else { TINY_CLIENTS };
+        runtime()?.block_on(async {
+            let first = answered(come(&self.connector, 1).await?).await?;
+            let before = process::resident_kib(self.process)?;
+            let links = answered(come(&self.connector, count).await?).await?;
+            let after = process::resident_kib(self.process)?;
+            drop((first, links));
+            let each = after.saturating_sub(before) as f64 / count as f64;
+            Ok(vec![Reading::new(MEMORY, "KiB", each)])
+        })
+    }
+}
+
+/// The same clients, each of which has had a statement answered.
+async fn answered(mut links: Vec<Link>) -> Result<Vec<Link>, Failure> {
+    let lost = |error: String| Failure::Wrong(format!("an idle client was told {error}"));
+    for link in &mut links {
+        let sent = link.outbox().query("SELECT 1");
+        sent.map_err(|error| lost(error.to_string()))?;
+        loop {
+            let message = link.answer().await.map_err(|error| lost(error.to_string()))?;
+            match message.tag() {
+                Tag::READY_FOR_QUERY => break,
+                Tag::ERROR_RESPONSE => return Err(lost(String::from_utf8_lossy(message.body()).into_owned())),
+                _ => {}
+            }
+        }
+    }
+    Ok(links)
+}
+
 /// A client that has logged in and had a statement answered. By hand: one that costs nothing itself.
-fn client(url: &str) -> Result<TcpStream, Failure> {
+pub(super) fn client(url: &str) -> Result<TcpStream, Failure> {
     let told = |what: &'static str| Failure::system(format!("{what} as an idle client"));
     let address = url
         .split_once('@')

@@ -4,13 +4,22 @@
 //! failed, and the table has exactly the rows that pgbench reported. What a proxy costs is its process's own time on processors.
 
 mod idle;
+mod login;
+mod password;
 mod process;
+mod stream;
+mod system;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
-use self::idle::{IDLE, IdleTrial, MEMORY};
+use forebay_pg_link::config::SslMode;
+
+use self::idle::{IDLE, IDLE_TLS, IdleTlsTrial, IdleTrial, MEMORY};
+use self::login::{LOGIN, LoginTrial, RATE};
+use self::password::Password;
+use self::stream::{StreamTrial, Way};
+use self::system::{PGBOUNCER, PGPOOL, PGPOOL_CLIENTS_MAX, POOL, System};
 use super::server::pgbench::{Load, Mode, Pgbench, Work};
 use super::server::{build, check, postgres_version};
 use crate::failure::Failure;
@@ -21,9 +30,6 @@ use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
 use crate::stopwatch::THROUGHPUT;
 
-const PGBOUNCER: &str = "PgBouncer";
-/// The server connections of each proxy.
-const POOL: usize = 20;
 /// Of what pgbench reads: 100,000 rows.
 const SCALE: u32 = 1;
 const PROCESSOR_TIME: &str = "processor time a transaction";
@@ -73,8 +79,10 @@ impl Scenario for Proxy {
              SELECT: a row of 100,000 by its key (-S). INSERT: a row of a random value; the server's synchronous_commit is off, so that\n\
              the proxy is measured and not the disk; a checkpoint after each turn.\n\
              limit: PostgreSQL itself, a connection a client (at 500 clients that is not what anybody should have).\n\
-             {PROCESSOR_TIME}: of the proxy's process alone, user and system. {IDLE}: resident memory of the proxy beyond what it has\n\
-             without, for each of them, after each has had a statement answered."
+             {PROCESSOR_TIME}: of the proxy's processes alone, user and system. {IDLE}: resident memory of the proxy beyond what it has\n\
+             without, for each of them, after each has had a statement answered. {LOGIN}: by SCRAM-SHA-256, 64 at a time, all kept.\n\
+             1 GB: rows of 1,000 bytes that are made as they go, or are passed over when they have come. {PGPOOL} lends no connection while\n\
+             its client is there: it has one for each, of up to {PGPOOL_CLIENTS_MAX}. A PgBouncer before 1.21 knows no prepared statements."
         )
     }
 
@@ -83,10 +91,13 @@ impl Scenario for Proxy {
             ("server".to_owned(), postgres_version()),
             ("driver".to_owned(), first_line_of("pgbench", &["--version"])),
             ("peer".to_owned(), first_line_of("/usr/sbin/pgbouncer", &["--version"])),
+            ("peer".to_owned(), first_line_of("/usr/sbin/pgpool", &["--version"])),
         ]
     }
 
     fn prepare(&self, stage: &Stage<'_>, absent: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+        // What is started here is allowed as many.
+        process::allow_files();
         let pgbench = Rc::new(Pgbench::find(stage.folder)?);
         let program = match &self.forebay {
             Some(program) => program.clone(),
@@ -94,21 +105,18 @@ impl Scenario for Proxy {
         };
         let server = testbed::Postgres::builder()
             .folder_in(stage.folder)
-            .setting("max_connections", "600")
+            .setting("max_connections", "700")
             .setting("synchronous_commit", "off")
             .start()?;
         let server = Rc::new(server);
         pgbench.fill(&server.url(), SCALE)?;
-        let mut systems = vec![
-            System::forebay(&program, &server)?,
-            System {
-                name: LIMIT,
-                url: server.url(),
-                process: None,
-                _running: None,
-            },
-        ];
+        let mut systems = vec![System::forebay(&program, &server)?, System::straight(&server)];
         match System::pgbouncer(server.address()) {
+            Ok(system) => systems.push(system),
+            Err(missed @ Failure::Absent { .. }) => absent.push(missed),
+            Err(failure) => return Err(failure),
+        }
+        match System::pgpool(server.address()) {
             Ok(system) => systems.push(system),
             Err(missed @ Failure::Absent { .. }) => absent.push(missed),
             Err(failure) => return Err(failure),
@@ -120,6 +128,7 @@ impl Scenario for Proxy {
             for system in systems
                 .iter()
                 .filter(|system| !(is_prepared && system.name == PGBOUNCER))
+                .filter(|system| load.clients <= PGPOOL_CLIENTS_MAX || system.name != PGPOOL)
             {
                 trials.push(Box::new(LoadTrial {
                     system: Rc::clone(system),
@@ -129,10 +138,46 @@ impl Scenario for Proxy {
                 }));
             }
         }
-        for system in &systems {
+        for way in Way::ALL {
+            for system in systems.iter().filter(|system| system.name != PGPOOL) {
+                trials.push(Box::new(StreamTrial {
+                    system: system.name,
+                    url: system.url.clone(),
+                    way,
+                }));
+            }
+        }
+        for system in systems.iter().filter(|system| system.name != PGPOOL) {
             if let Some(process) = system.process {
                 trials.push(Box::new(IdleTrial::new(system.name, &system.url, process)));
             }
+        }
+        let password = Password::new()?;
+        let mut asking = vec![System::forebay_asking(&program, &server, stage.folder, &password)?];
+        match System::pgbouncer_asking(server.address(), &password) {
+            Ok(system) => asking.push(system),
+            // It is named already.
+            Err(Failure::Absent { .. }) => {}
+            Err(failure) => return Err(failure),
+        }
+        let asking: Vec<Rc<System>> = asking.into_iter().map(Rc::new).collect();
+        for (system, process) in asking.iter().filter_map(|system| Some((system, system.process?))) {
+            let address = system.address()?;
+            trials.push(Box::new(LoginTrial {
+                system: system.name,
+                connector: password.connector(address, SslMode::Disable)?,
+                process,
+                _running: Rc::clone(system),
+            }));
+        }
+        for (system, process) in asking.iter().filter_map(|system| Some((system, system.process?))) {
+            let address = system.address()?;
+            trials.push(Box::new(IdleTlsTrial {
+                system: system.name,
+                connector: password.connector(address, SslMode::Require)?,
+                process,
+                _running: Rc::clone(system),
+            }));
         }
         Ok(trials)
     }
@@ -175,63 +220,32 @@ impl Scenario for Proxy {
         let one = LOADS[0].case;
         let text = format!("{one}: {LATENCY} ÷ {PGBOUNCER}");
         goals.push(goal(text, LATENCY, one, beside(one), Wanted::AtMost(1.0)));
+        for (case, most) in [(IDLE, 12.0), (IDLE_TLS, 30.0)] {
+            goals.push(goal(
+                format!("{case}: memory of each"),
+                MEMORY,
+                case,
+                Beside::Nothing,
+                Wanted::AtMost(most),
+            ));
+        }
         goals.push(goal(
-            format!("{IDLE}: memory of each"),
-            MEMORY,
-            IDLE,
-            Beside::Nothing,
-            Wanted::AtMost(12.0),
+            format!("{LOGIN}: logins/s ÷ {PGBOUNCER}"),
+            RATE,
+            LOGIN,
+            beside(LOGIN),
+            Wanted::AtLeast(2.0),
         ));
+        for way in Way::ALL {
+            goals.push(goal(
+                format!("{}: MB/s ÷ straight", way.case()),
+                THROUGHPUT,
+                way.case(),
+                Beside::Ratio(vec![Key::new(LIMIT, way.case())]),
+                Wanted::AtLeast(0.9),
+            ));
+        }
         goals
-    }
-}
-
-/// What pgbench is pointed at.
-struct System {
-    name: &'static str,
-    url: String,
-    /// The proxy's.
-    process: Option<u32>,
-    _running: Option<Running>,
-}
-
-/// Kept for its drop.
-#[allow(dead_code, reason = "kept for its drop, which stops the proxy")]
-enum Running {
-    Forebay(testbed::Forebay),
-    PgBouncer(testbed::PgBouncer),
-}
-
-impl System {
-    fn forebay(program: &Path, server: &testbed::Postgres) -> Result<Self, Failure> {
-        let proxy = testbed::Forebay::builder(program)
-            .upstream(server.url())
-            .arguments(["--max-server-connections", &POOL.to_string()])
-            .start()?;
-        Ok(Self {
-            name: FOREBAY,
-            // As the server's own user.
-            url: format!("postgresql://postgres@{}/postgres", proxy.address()),
-            process: Some(proxy.process_id()),
-            _running: Some(Running::Forebay(proxy)),
-        })
-    }
-
-    fn pgbouncer(server: SocketAddr) -> Result<Self, Failure> {
-        let proxy = testbed::PgBouncer::start(server, POOL).map_err(|error| match error {
-            testbed::Error::NotInstalled { .. } => Failure::Absent {
-                what: PGBOUNCER.to_owned(),
-                cause: error.to_string(),
-                remedy: "measured without it".to_owned(),
-            },
-            error => error.into(),
-        })?;
-        Ok(Self {
-            name: PGBOUNCER,
-            url: proxy.url(),
-            process: Some(proxy.process_id()),
-            _running: Some(Running::PgBouncer(proxy)),
-        })
     }
 }
 
@@ -287,7 +301,9 @@ mod tests {
     fn goals_name_cases_that_are_measured() {
         for goal in Proxy::new(None).goals() {
             for key in goal.keys() {
-                assert!(key.case == IDLE || LOADS.iter().any(|load| load.case == key.case));
+                let besides = [IDLE, IDLE_TLS, LOGIN];
+                let is_besides = besides.contains(&&*key.case) || Way::ALL.iter().any(|way| way.case() == key.case);
+                assert!(is_besides || LOADS.iter().any(|load| load.case == key.case));
             }
         }
         assert!(LOADS[2].clients == 50 && LOADS[2].work == Work::Select);

@@ -1,0 +1,155 @@
+//! What stands in front of a PostgreSQL, or nothing: started for the lab, and stopped with it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::password::Password;
+use crate::failure::Failure;
+use crate::scenario::{FOREBAY, LIMIT};
+
+pub(super) const PGBOUNCER: &str = "PgBouncer";
+pub(super) const PGPOOL: &str = "pgpool-II";
+/// It has a process and a server connection for each client: it is measured with so many.
+pub(super) const PGPOOL_CLIENTS_MAX: u32 = 60;
+/// The server connections of each proxy.
+pub(super) const POOL: usize = 20;
+
+/// What pgbench is pointed at.
+pub(super) struct System {
+    pub(super) name: &'static str,
+    pub(super) url: String,
+    /// The proxy's.
+    pub(super) process: Option<u32>,
+    _running: Option<Running>,
+}
+
+/// Kept for its drop.
+#[allow(dead_code, reason = "kept for its drop, which stops the proxy")]
+enum Running {
+    Forebay(testbed::Forebay),
+    PgBouncer(testbed::PgBouncer),
+    Pgpool(testbed::Pgpool),
+}
+
+impl System {
+    /// PostgreSQL itself.
+    pub(super) fn straight(server: &testbed::Postgres) -> Self {
+        Self {
+            name: LIMIT,
+            url: server.url(),
+            process: None,
+            _running: None,
+        }
+    }
+
+    pub(super) fn forebay(program: &Path, server: &testbed::Postgres) -> Result<Self, Failure> {
+        let proxy = testbed::Forebay::builder(program)
+            .upstream(server.url())
+            .arguments(["--max-server-connections", &POOL.to_string()])
+            .start()?;
+        Ok(Self {
+            name: FOREBAY,
+            // As the server's own user.
+            url: format!("postgresql://postgres@{}/postgres", proxy.address()),
+            process: Some(proxy.process_id()),
+            _running: Some(Running::Forebay(proxy)),
+        })
+    }
+
+    /// One with a user of its own and a certificate.
+    pub(super) fn forebay_asking(
+        program: &Path,
+        server: &testbed::Postgres,
+        folder: &Path,
+        password: &Password,
+    ) -> Result<Self, Failure> {
+        let (certificate, key) = certificate()?;
+        let place = |name: &str, text: &str| {
+            let file = folder.join(name);
+            std::fs::write(&file, text).map_err(Failure::system("place a file of the proxy"))?;
+            Ok::<_, Failure>(file.display().to_string())
+        };
+        let files = [
+            ("--users", place("users", &format!("postgres:{}\n", password.verifier))?),
+            ("--tls-certificate", place("server.pem", &certificate)?),
+            ("--tls-key", place("server.key", &key)?),
+        ];
+        let arguments = files.iter().flat_map(|(option, file)| [*option, file.as_str()]);
+        let proxy = testbed::Forebay::builder(program)
+            .upstream(server.url())
+            .arguments([
+                "--max-server-connections",
+                &POOL.to_string(),
+                "--max-connections",
+                "20000",
+            ])
+            .arguments(arguments)
+            .start()?;
+        Ok(Self {
+            name: FOREBAY,
+            url: format!("postgresql://postgres@{}/postgres", proxy.address()),
+            process: Some(proxy.process_id()),
+            _running: Some(Running::Forebay(proxy)),
+        })
+    }
+
+    pub(super) fn pgbouncer_asking(server: SocketAddr, password: &Password) -> Result<Self, Failure> {
+        let asking = testbed::Asking {
+            verifier: password.verifier.clone(),
+            tls: certificate()?,
+        };
+        let proxy =
+            testbed::PgBouncer::start_asking(server, POOL, &asking).map_err(|error| absent(PGBOUNCER, error))?;
+        Ok(Self::of_pgbouncer(proxy))
+    }
+
+    pub(super) fn pgpool(server: SocketAddr) -> Result<Self, Failure> {
+        let clients = PGPOOL_CLIENTS_MAX as usize;
+        let proxy = testbed::Pgpool::start(server, clients).map_err(|error| absent(PGPOOL, error))?;
+        Ok(Self {
+            name: PGPOOL,
+            url: proxy.url(),
+            process: Some(proxy.process_id()),
+            _running: Some(Running::Pgpool(proxy)),
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> Result<SocketAddr, Failure> {
+        let address = self.url.split_once('@').and_then(|(_, rest)| rest.split('/').next());
+        let address = address.and_then(|address| address.parse().ok());
+        address.ok_or_else(|| Failure::Wrong(format!("{} names no address", self.url)))
+    }
+
+    pub(super) fn pgbouncer(server: SocketAddr) -> Result<Self, Failure> {
+        let proxy = testbed::PgBouncer::start(server, POOL).map_err(|error| absent(PGBOUNCER, error))?;
+        Ok(Self::of_pgbouncer(proxy))
+    }
+
+    pub(super) fn of_pgbouncer(proxy: testbed::PgBouncer) -> Self {
+        Self {
+            name: PGBOUNCER,
+            url: proxy.url(),
+            process: Some(proxy.process_id()),
+            _running: Some(Running::PgBouncer(proxy)),
+        }
+    }
+}
+
+fn absent(what: &str, error: testbed::Error) -> Failure {
+    match error {
+        testbed::Error::NotInstalled { .. } => Failure::Absent {
+            what: what.to_owned(),
+            cause: error.to_string(),
+            remedy: "measured without it".to_owned(),
+        },
+        error => error.into(),
+    }
+}
+
+/// Of this machine, and its key, in PEM.
+fn certificate() -> Result<(String, String), Failure> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+    let made = made.map_err(|error| Failure::Wrong(format!("no certificate can be made: {error}")))?;
+    Ok((made.cert.pem(), made.signing_key.serialize_pem()))
+}
