@@ -79,8 +79,9 @@ impl Trial for StreamTrial {
                 // All is read, and nothing kept: the disk is not what is measured.
                 ask(
                     &mut stream,
-                    "CREATE TEMP TABLE sink (line text); COPY sink FROM STDIN WHERE false",
+                    "CREATE TEMP TABLE sink (line text) ON COMMIT DROP; COPY sink FROM STDIN WHERE false",
                 )?;
+                until_copying(&mut stream)?;
                 send(&mut stream, rows)?;
                 count(stream, b'd')?;
                 rows
@@ -103,6 +104,22 @@ fn ask(stream: &mut TcpStream, text: &str) -> Result<(), Failure> {
     let length = (5 + text.len() as u32).to_be_bytes();
     let message = [&b"Q"[..], &length, text.as_bytes(), &[0]].concat();
     stream.write_all(&message).map_err(lost)
+}
+
+/// Reads up to the word that rows may come.
+fn until_copying(stream: &mut TcpStream) -> Result<(), Failure> {
+    loop {
+        let mut header = [0; 5];
+        stream.read_exact(&mut header).map_err(lost)?;
+        let [kind, length @ ..] = header;
+        let mut body = vec![0; (u32::from_be_bytes(length) as usize).saturating_sub(4)];
+        stream.read_exact(&mut body).map_err(lost)?;
+        match kind {
+            b'G' => return Ok(()),
+            b'E' => return Err(Failure::Wrong(format!("told {}", String::from_utf8_lossy(&body)))),
+            _ => {}
+        }
+    }
 }
 
 fn send(stream: &mut TcpStream, rows: usize) -> Result<(), Failure> {
