@@ -228,7 +228,8 @@ impl State {
     /// The server knows what the client has prepared by its name from now on, until it is taken back. False if the client has not prepared it,
     /// or what is asked before may be passed over: a Sync of ours would end that.
     fn lend_statement(&mut self, name: Bytes, server: &mut Server) -> bool {
-        if name.is_empty() || !server.replies.is_ready_for_next() {
+        // In a transaction that has failed it is refused whatever its name is.
+        if name.is_empty() || server.status == b'E' || !server.replies.is_ready_for_next() {
             return false;
         }
         let Some(statement) = self.names.statement(&name).cloned() else {

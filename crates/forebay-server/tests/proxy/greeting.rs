@@ -191,7 +191,8 @@ fn a_users_certificate_proves_it_to_the_database_and_not_its_client() {
     };
     let refused = as_anna(&started(&[])).unwrap_err();
     assert!(refused.message().contains("no proof of yours"), "{refused:?}");
-    let mut anna = as_anna(&started(&["--trust-loopback"])).unwrap();
+    let trusting = started(&["--trust-loopback"]);
+    let mut anna = as_anna(&trusting).unwrap();
     assert_eq!(anna.ask("SELECT current_user"), "anna");
     assert_eq!(
         anna.ask("SELECT client_dn FROM pg_stat_ssl WHERE pid = pg_backend_pid()"),

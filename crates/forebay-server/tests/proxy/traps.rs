@@ -163,7 +163,7 @@ fn a_search_path_that_pg_dump_sets_is_no_strangers() {
     // As pg_dump says it.
     one.run("SELECT pg_catalog.set_config('search_path', '', false)");
     assert_eq!(other.ask("SHOW search_path"), "\"$user\", public");
-    assert_eq!(one.ask("SHOW search_path"), "\"\"");
+    assert_eq!(one.ask("SHOW search_path"), "");
     assert_eq!(other.ask("SHOW search_path"), "\"$user\", public");
 }
 
