@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::access::{authority, signed};
 use crate::client::{Client, Failure, Message, query, startup};
 use crate::reload::{DONE, Reloadable};
-use crate::{PROGRAM, at, postgres, proxy, started_with_users, straight};
+use crate::{PROGRAM, at, postgres, proxy, straight};
 
 /// All that is said up to the first ReadyForQuery, without what differs between any two sessions; settings have no order.
 fn greeting(address: std::net::SocketAddr, parameters: &[(&str, &str)]) -> Vec<Message> {
@@ -64,24 +64,27 @@ fn nobody_stands_at_the_door_because_others_are_at_work() {
     assert_eq!(refused.sqlstate(), "53300");
 }
 
-/// Nobody has been greeted yet when many come at once: as soon as one is, all are, though the others' connections are taken.
+/// Two come that begin alike, before anybody did: as soon as one of them is greeted both are, though the connection goes to another.
 #[test]
 fn who_waits_to_be_greeted_is_when_another_is() {
-    let server = started_with_users();
-    let proxy = proxy(&server, &["--max-server-connections", "1"]);
-    // Nobody can be let in while the catalog of users is locked.
-    let mut locks = straight(&server);
-    locks.run("BEGIN");
-    locks.run("LOCK TABLE pg_database IN ACCESS EXCLUSIVE MODE");
-    let mut waiting: Vec<Client> = (0..20).map(|_| Client::raw(proxy.address())).collect();
-    for client in &mut waiting {
-        client.send(&startup(&[("user", "postgres"), ("database", "postgres")]));
-        client.send(&query("BEGIN"));
-    }
-    locks.run("COMMIT");
-    for client in &mut waiting {
-        assert_eq!(client.answer().status, 'I', "it is greeted");
-    }
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let waiting = |count: f64| while proxy.metric("forebay_clients_waiting").unwrap() != Some(count) {};
+    let [mut holds, mut next] = [(); 2].map(|()| at(proxy.address()));
+    holds.run("BEGIN");
+    let [mut first, mut second] = [(); 2].map(|()| Client::raw(proxy.address()));
+    let opening = startup(&[("user", "postgres"), ("database", "postgres"), ("work_mem", "123kB")]);
+    first.send(&opening);
+    waiting(1.0);
+    next.send(&query("BEGIN"));
+    waiting(2.0);
+    second.send(&opening);
+    waiting(3.0);
+    // Nobody who has waited for longer than this is passed over.
+    std::thread::sleep(Duration::from_millis(30));
+    holds.run("COMMIT");
+    assert_eq!(first.answer().status, 'I');
+    assert_eq!(next.answer().status, 'T', "it has the connection, and keeps it");
+    assert_eq!(second.answer().status, 'I');
 }
 
 fn refusal(came: Result<Client, Failure>) -> (String, String) {

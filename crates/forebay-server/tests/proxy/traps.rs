@@ -210,7 +210,7 @@ const LOCK: &str = "SELECT pg_try_advisory_lock(18, 181818)";
 #[test]
 fn only_discard_all_gives_locks_back() {
     let proxy = proxy(postgres(), &["--max-server-connections", "2"]);
-    let [mut one, mut other] = [(); 2].map(|()| at(proxy.address()));
+    let [mut one, mut other, mut third] = [(); 3].map(|()| at(proxy.address()));
     assert_eq!(one.ask("SELECT pg_try_advisory_lock(18, 1)"), "t");
     let backend = one.ask("SELECT pg_backend_pid()");
     for keeps in [
@@ -221,13 +221,21 @@ fn only_discard_all_gives_locks_back() {
         "CLOSE ALL",
         "UNLISTEN *",
     ] {
+        // The other connection is taken: whoever comes now would have this one, if it were given back.
+        third.run("BEGIN");
         one.run(keeps);
-        assert_eq!(
-            other.ask("SELECT pg_try_advisory_lock(18, 1)"),
-            "f",
-            "{keeps} gives no lock back"
+        other.send(&query("SELECT pg_try_advisory_lock(18, 1)"));
+        assert!(
+            other.read_within(Duration::from_millis(50)).is_none(),
+            "{keeps} keeps it"
         );
         assert_eq!(one.ask("SELECT pg_backend_pid()"), backend, "{keeps}");
+        third.run("COMMIT");
+        assert_eq!(
+            other.answer().value().as_deref(),
+            Some("f"),
+            "{keeps} gives no lock back"
+        );
     }
     one.run("DISCARD ALL");
     assert_eq!(other.ask("SELECT pg_try_advisory_lock(18, 1)"), "t");
