@@ -20,6 +20,8 @@ pub(crate) struct Client {
     /// What is to be sent.
     pub(crate) output: BytesMut,
     needs_flush: bool,
+    /// So many bytes were sent to it.
+    pub(crate) sent_bytes: u64,
 }
 
 impl Client {
@@ -29,6 +31,7 @@ impl Client {
             input,
             output,
             needs_flush: false,
+            sent_bytes: 0,
         }
     }
 
@@ -48,6 +51,7 @@ impl Client {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.output.advance(count);
+            self.sent_bytes += count as u64;
             self.needs_flush = true;
         }
         if self.needs_flush {

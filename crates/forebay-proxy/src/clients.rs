@@ -17,6 +17,13 @@ use forebay_pg_wire::phase::Phase;
 use parking_lot::Mutex;
 use rand::RngCore;
 
+/// Nobody carries what it asks.
+const NOT_TRAVELLING: u8 = 0;
+/// Others do.
+const TRAVELLING: u8 = 1;
+/// It wants that no more.
+const CANCELLED: u8 = 2;
+
 /// All who are connected.
 #[derive(Debug, Default)]
 pub struct Clients {
@@ -105,6 +112,8 @@ pub(crate) struct Entry {
     pub(crate) who: Who,
     pub(crate) since: Instant,
     running: Mutex<Option<Target>>,
+    /// What it asks is carried by others, and whether it wants that no more.
+    travelling: AtomicU8,
     doing: AtomicU8,
     phase: AtomicU8,
     waker: Mutex<Option<Waker>>,
@@ -122,6 +131,30 @@ impl Entry {
     /// What a request to cancel reaches from now on.
     pub(crate) fn set_running(&self, target: Option<Target>) {
         *self.running.lock() = target;
+    }
+
+    /// What it asks is carried by others, from now on or no more.
+    pub(crate) fn set_travelling(&self, is_travelling: bool) {
+        let travelling = if is_travelling { TRAVELLING } else { NOT_TRAVELLING };
+        self.travelling.store(travelling, Ordering::Release);
+    }
+
+    /// Whether what others carry for it was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.travelling.load(Ordering::Acquire) == CANCELLED
+    }
+
+    /// Cancels what others carry for it, if they do.
+    fn cancel_travelling(&self) {
+        let (from, to) = (TRAVELLING, CANCELLED);
+        let changed = self
+            .travelling
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        if changed.is_ok()
+            && let Some(waker) = self.waker.lock().take()
+        {
+            waker.wake();
+        }
     }
 
     pub(crate) fn set_doing(&self, doing: Doing) {
@@ -191,6 +224,7 @@ impl Clients {
             who,
             since: Instant::now(),
             running: Mutex::default(),
+            travelling: AtomicU8::new(NOT_TRAVELLING),
             doing: AtomicU8::new(Doing::Idle as u8),
             phase: AtomicU8::new(table.phase as u8),
             waker: Mutex::default(),
@@ -232,7 +266,10 @@ impl Clients {
         };
         let target = {
             let target = entry.running.lock();
-            let Some(target) = &*target else { return true };
+            let Some(target) = &*target else {
+                entry.cancel_travelling();
+                return true;
+            };
             target.requests.fetch_add(1, Ordering::AcqRel);
             target.clone()
         };

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `SHOW FOREBAY STATUS` | figures of the whole |
 //! | `SHOW FOREBAY POOLS`, `CLIENTS`, `SERVERS`, `STATEMENTS` | a row each |
+//! | `SHOW FOREBAY SHARING` | a row for each statement: whether it travels in company, and if not, why not |
 //! | `PAUSE FOREBAY [database]` | lends nothing, and waits until all is given back |
 //! | `RESUME FOREBAY [database]` | lends again |
 //! | `RECONNECT FOREBAY [database]` | connections that are there now are not lent again |
@@ -14,6 +15,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -42,6 +44,7 @@ pub(crate) enum Command {
     Clients,
     Servers,
     Statements,
+    Sharing,
     /// Of one database, or all.
     Pause(Option<String>),
     Resume(Option<String>),
@@ -68,6 +71,7 @@ impl Command {
             ("SHOW", Some("CLIENTS")) => Self::Clients,
             ("SHOW", Some("SERVERS")) => Self::Servers,
             ("SHOW", Some("STATEMENTS")) => Self::Statements,
+            ("SHOW", Some("SHARING")) => Self::Sharing,
             ("PAUSE", _) => Self::Pause(database()),
             ("RESUME", _) => Self::Resume(database()),
             ("RECONNECT", _) => Self::Reconnect(database()),
@@ -109,6 +113,7 @@ impl Console {
             Command::Clients => Outcome::Rows(self.clients()),
             Command::Servers => Outcome::Rows(self.servers()),
             Command::Statements => Outcome::Rows(self.statements()),
+            Command::Sharing => Outcome::Rows(self.sharing()),
             Command::Pause(database) => match self.databases.pause(database.as_deref()) {
                 Ok(pools) => Outcome::Emptying(pools),
                 Err(error) => Outcome::Refused(error),
@@ -127,7 +132,7 @@ impl Console {
             },
             Command::Unknown => Outcome::Refused(
                 WireError::new(SYNTAX_ERROR, "no such command of Forebay").with_hint(
-                    "SHOW FOREBAY STATUS, POOLS, CLIENTS, SERVERS or STATEMENTS; PAUSE, RESUME or RECONNECT FOREBAY, each also with the \
+                    "SHOW FOREBAY STATUS, POOLS, CLIENTS, SERVERS, STATEMENTS or SHARING; PAUSE, RESUME or RECONNECT FOREBAY, each also with the \
                      name of a database; KILL FOREBAY with the number of a client.",
                 ),
             ),
@@ -243,6 +248,41 @@ impl Console {
         rows
     }
 
+    fn sharing(&self) -> Rows {
+        let mut rows = Rows::new(&[
+            ("database", TEXT),
+            ("user", TEXT),
+            ("statement", TEXT),
+            ("shared", INT8),
+            ("trips", INT8),
+            ("alone", INT8),
+            ("why_alone", TEXT),
+        ]);
+        for (database, pool) in self.databases.pools() {
+            let is_off = (!pool.shares()).then(|| "sharing is switched off".to_owned());
+            for company in pool.companies.all() {
+                for plan in company.plans() {
+                    let counts = &plan.counts;
+                    let kind = plan.kind();
+                    let of_session = || {
+                        let may = kind.is_none_or(|kind| company.may_share(kind));
+                        (!may).then(|| "of what its sessions have set".to_owned())
+                    };
+                    rows.add([
+                        some(&database),
+                        some(pool.user()),
+                        some(plan.text()),
+                        some(counts.shared.load(Ordering::Relaxed)),
+                        some(counts.trips()),
+                        some(counts.alone.load(Ordering::Relaxed)),
+                        is_off.clone().or_else(|| plan.why_not()).or_else(of_session),
+                    ]);
+                }
+            }
+        }
+        rows
+    }
+
     fn statements(&self) -> Rows {
         let mut rows = Rows::new(&[
             ("database", TEXT),
@@ -340,6 +380,7 @@ mod tests {
             ("show forebay clients;;", Some(Command::Clients)),
             ("show forebay servers", Some(Command::Servers)),
             ("show forebay statements", Some(Command::Statements)),
+            ("show forebay sharing", Some(Command::Sharing)),
             ("pause forebay", Some(Command::Pause(None))),
             ("PAUSE FOREBAY shop", Some(Command::Pause(named()))),
             ("RESUME FOREBAY \"shop\"", Some(Command::Resume(named()))),

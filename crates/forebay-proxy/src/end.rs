@@ -39,6 +39,8 @@ pub(crate) enum End {
     Settings,
     #[error("a copy that had a Sync behind its beginning failed, and what is answered next cannot be told")]
     Uncertain,
+    #[error("the server connection was lost while it was to commit; whether the statement took effect is not known")]
+    Unknown,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
@@ -53,6 +55,7 @@ pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
         End::Unexpected(_) | End::Settings | End::Uncertain => put_error(out, "08P01", &end.to_string(), None, None),
         End::Idle => put_error(out, "57P05", &end.to_string(), None, None),
         End::IdleInTransaction => put_error(out, "25P03", &end.to_string(), None, None),
+        End::Unknown => put_error(out, "08007", &end.to_string(), None, None),
         End::Unanswered => put_error(out, "08006", &end.to_string(), None, None),
         End::Stopped => put_error(out, "57P01", &end.to_string(), None, None),
         End::Client | End::LastWord => {}
@@ -86,6 +89,18 @@ pub(crate) fn too_many(too_many: TooMany, user: &str, database: &str) -> WireErr
         .with_hint(format!("The proxy takes {max} of them (max_client_connections)."))
 }
 
+/// What somebody is told who has cancelled what others carry.
+pub(crate) fn put_cancelled(out: &mut BytesMut) {
+    put(
+        out,
+        "ERROR",
+        "57014",
+        "canceling statement due to user request",
+        None,
+        None,
+    );
+}
+
 /// Why there is no session.
 pub(crate) fn put_refusal(out: &mut BytesMut, error: &WireError) {
     put_error(
@@ -98,10 +113,14 @@ pub(crate) fn put_refusal(out: &mut BytesMut, error: &WireError) {
 }
 
 fn put_error(out: &mut BytesMut, code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) {
+    put(out, "FATAL", code, message, detail, hint);
+}
+
+fn put(out: &mut BytesMut, severity: &str, code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) {
     let mut body = Vec::new();
     let fields = [
-        (b'S', Some("FATAL")),
-        (b'V', Some("FATAL")),
+        (b'S', Some(severity)),
+        (b'V', Some(severity)),
         (b'C', Some(code)),
         (b'M', Some(message)),
         (b'D', detail),

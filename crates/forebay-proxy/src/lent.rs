@@ -34,6 +34,12 @@ impl Lent {
         last.is_some_and(|last| self.connection == last.connection)
     }
 
+    /// It was lent to nobody: whoever had it leaves nothing that a client could tell from what was there before.
+    pub(crate) fn not_at_all(&mut self) {
+        // One that was made for it was lent to nobody before.
+        self.times = self.times.saturating_sub(1);
+    }
+
     /// It is lent once more.
     pub(crate) fn again(&mut self) {
         self.times += 1;

@@ -41,6 +41,7 @@ mod replies;
 mod server;
 mod session;
 mod settings;
+mod sharing;
 mod state;
 mod statements;
 mod upstream;

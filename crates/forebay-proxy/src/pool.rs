@@ -22,6 +22,8 @@ use crate::effects::Effects;
 use crate::lent::Lent;
 use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::server::{Server, Shown};
+use crate::sharing::company::Companies;
+pub use crate::sharing::terms::Sharing;
 use crate::statements::Statements;
 use crate::welcome::{Welcome, Welcomes};
 
@@ -50,6 +52,8 @@ pub enum SessionFunctions {
 pub struct Limits {
     /// For how long each is lent.
     pub mode: PoolMode,
+    /// Of what clients ask at the same time.
+    pub sharing: Sharing,
     /// What is known of numbers that were drawn.
     pub session_functions: SessionFunctions,
     /// Server connections of a pool.
@@ -91,6 +95,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             mode: PoolMode::default(),
+            sharing: Sharing::default(),
             session_functions: SessionFunctions::default(),
             max_connections: 20,
             min_connections: 0,
@@ -146,6 +151,9 @@ pub(crate) struct Pool {
     generation: AtomicU64,
     places: Arc<Places<Box<Server>>>,
     pub(crate) statements: Statements,
+    /// Of its sessions, those that may travel together.
+    pub(crate) companies: Companies,
+    shares: AtomicBool,
     /// Of the database, which other users' pools may be of, too.
     pub(crate) effects: Arc<Effects>,
     asks_for_numbers: AtomicBool,
@@ -200,6 +208,8 @@ impl Pool {
             }),
             generation: AtomicU64::new(0),
             statements: Statements::default(),
+            companies: Companies::new(limits.sharing),
+            shares: AtomicBool::new(limits.sharing.is_on),
             effects,
             asks_for_numbers: AtomicBool::new(false),
             shown: Mutex::default(),
@@ -209,6 +219,7 @@ impl Pool {
 
     /// From now on connections are made like this, and there are so many.
     pub(crate) fn change(&self, connector: Connector, limits: &Limits, cap: Arc<Cap>) {
+        self.shares.store(limits.sharing.is_on, Ordering::Relaxed);
         {
             let mut terms = self.terms.write();
             terms.connector = Arc::new(connector);
@@ -270,6 +281,11 @@ impl Pool {
     /// A client does.
     pub(crate) fn ask_for_numbers(&self) {
         self.asks_for_numbers.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what its clients ask may travel together.
+    pub(crate) fn shares(&self) -> bool {
+        self.shares.load(Ordering::Relaxed)
     }
 
     /// As whom it connects.
@@ -550,6 +566,14 @@ impl Pool {
         for server in gone {
             server.say_farewell();
         }
+    }
+
+    /// Whether a connection that is lent for longer than a transaction is to come back: others wait, it is too old, or nothing is lent.
+    pub(crate) fn wants_back(&self, server: &Server) -> bool {
+        self.is_waited_for()
+            || self.is_paused()
+            || !self.is_of_now(server)
+            || server.since.elapsed() >= self.terms.read().limits.lifetime
     }
 
     /// Whether somebody waits.

@@ -26,7 +26,7 @@ use crate::copying::Copying;
 use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
-use crate::end::{End, put_end, put_fatal, put_refusal, too_many};
+use crate::end::{End, put_cancelled, put_end, put_fatal, put_refusal, too_many};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
 use crate::numbers::Numbers;
@@ -34,6 +34,9 @@ use crate::pool::PoolMode;
 use crate::relay::{has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
 use crate::settings::Settings;
+use crate::sharing::job::Answer;
+use crate::sharing::offer::{Alone, Offer, PARSE_COMPLETE, Travelling};
+use crate::sharing::plan::Kind;
 use crate::state::State;
 use crate::statements::Names;
 use crate::upstream::Upstream;
@@ -200,6 +203,8 @@ impl Session {
             lent_names: Vec::new(),
             deallocating: Vec::new(),
             copying: Copying::default(),
+            may_share: limits.mode == PoolMode::Transaction && limits.timeouts.statement.is_none(),
+            company: None,
             discarding_at: None,
         };
         let console = identity.is_admin.then(|| {
@@ -254,6 +259,15 @@ impl Session {
                 Ok(Wanted::Nothing) => return End::Client,
                 Err(end) => return end,
             }
+            let mut alone = match self.state.offer(&self.client.input) {
+                None => None,
+                Some(Offer::Alone(alone)) => Some(alone),
+                Some(Offer::Travels(travelling)) => match self.travel(travelling).await {
+                    Ok(None) => continue,
+                    Ok(alone) => alone,
+                    Err(end) => return end,
+                },
+            };
             entry.set_doing(Doing::Waiting);
             let acquired = {
                 let mut acquired = pin!(self.state.pool.acquire(&self.state.beginning, self.state.last));
@@ -268,6 +282,10 @@ impl Session {
                 Ok(server) => server,
                 Err(end) => return end,
             };
+            let sent_before = self.client.sent_bytes;
+            if let Some(alone) = &mut alone {
+                alone.begins();
+            }
             self.state.settle_in(&mut server);
             let relayed = poll_fn(|context| {
                 let polled = poll_relay(&mut self.client, &mut self.state, &mut server, context);
@@ -297,6 +315,16 @@ impl Session {
             match relayed {
                 Ok(()) => {
                     self.state.last = Some(server.lent);
+                    if let Some(mut alone) = alone {
+                        alone.is_answered(self.client.sent_bytes - sent_before);
+                        // Its statement is answered, whatever becomes of that.
+                        if alone.is_to_learn()
+                            && self.state.may_learn(&server)
+                            && alone.learn(&mut server).await.is_err()
+                        {
+                            continue;
+                        }
+                    }
                     self.state.pool.release(server);
                 }
                 Err(End::Client) if self.state.mode == PoolMode::Session && self.state.rests(&server) => {
@@ -311,6 +339,59 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Waits for what others carry. None where it was answered; else it goes alone.
+    async fn travel(&mut self, mut travelling: Travelling) -> Result<Option<Alone>, End> {
+        let entry = Arc::clone(&self.state.registration.entry);
+        entry.set_doing(Doing::Waiting);
+        entry.set_travelling(true);
+        let (kind, length) = (travelling.kind(), travelling.length);
+        let client = &mut self.client;
+        let answer = {
+            let mut answer = pin!(travelling.answer());
+            poll_fn(|context| {
+                if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                    return Poll::Ready(Ok(answer));
+                }
+                if entry.poll_phase(context) == Phase::Stopping {
+                    return Poll::Ready(Err(End::Stopped));
+                }
+                // What changes rows is done, as where a cancel comes late.
+                if kind == Kind::Read && entry.is_cancelled() {
+                    return Poll::Ready(Ok(Answer::Cancelled));
+                }
+                while client.input.len() < length + WHOLE_BYTES_MAX {
+                    match ready!(poll_read(client, context)) {
+                        Ok(1..) => {}
+                        Ok(0) | Err(_) => return Poll::Ready(Err(End::Client)),
+                    }
+                }
+                Poll::Pending
+            })
+            .await
+        };
+        entry.set_travelling(false);
+        let said = match answer? {
+            Answer::Done(said) => said,
+            Answer::Alone(was_held_up) => return Ok(Some(travelling.alone(was_held_up))),
+            Answer::Unknown => return Err(End::Unknown),
+            Answer::Cancelled => {
+                self.client.input.advance(length);
+                put_cancelled(&mut self.client.output);
+                frames::put(&mut self.client.output, b'Z', &[b"I"]);
+                return Ok(None);
+            }
+        };
+        self.client.input.advance(length);
+        let output = &mut self.client.output;
+        if travelling.is_parsed {
+            output.extend_from_slice(&PARSE_COMPLETE);
+        }
+        output.extend_from_slice(&said);
+        frames::put(output, b'Z', &[b"I"]);
+        self.state.has_travelled(travelling);
+        Ok(None)
     }
 
     /// Has the server forget all that the session has left. False if it did not, in the time that is given it.

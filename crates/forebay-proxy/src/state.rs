@@ -22,6 +22,7 @@ use crate::pool::{Pool, PoolMode};
 use crate::replies::Asked;
 use crate::server::{Note, Reported, Server};
 use crate::settings::Settings;
+use crate::sharing::company::Company;
 use crate::statements::{Named, Names, Prepared, Statement};
 
 /// What is left is asked again so often, where the asking was cancelled.
@@ -88,6 +89,10 @@ pub(crate) struct State {
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
     pub(crate) copying: Copying,
+    /// What it asks may be carried by others.
+    pub(crate) may_share: bool,
+    /// Those it may travel with, as long as its settings are these.
+    pub(crate) company: Option<(Arc<Settings>, Arc<Company>)>,
     /// Where a text was asked that may discard what is prepared.
     pub(crate) discarding_at: Option<u64>,
 }

@@ -14,6 +14,8 @@ use crate::effects::Suspects;
 use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
 use crate::settings::Settings;
+use crate::sharing::company::Company;
+use crate::sharing::plan::Plan;
 
 /// So much is shown of a text.
 const SHOWN_CHARS_MAX: usize = 1000;
@@ -40,6 +42,8 @@ pub(crate) struct Statement {
     describes_nothing: bool,
     asks_for_numbers: bool,
     may_copy_in: bool,
+    /// What is known of it in the company that asked last.
+    plan: Mutex<Option<(Weak<Company>, Arc<Plan>)>>,
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -109,6 +113,24 @@ impl Statement {
         self.may_copy_in
     }
 
+    /// Whether it was prepared under these settings.
+    pub(crate) fn was_prepared_under(&self, settings: &Arc<Settings>) -> bool {
+        Arc::ptr_eq(&self.identity.settings, settings) || self.identity.settings == *settings
+    }
+
+    /// What is known of it in this company; made where that is not known yet.
+    pub(crate) fn plan(&self, company: &Arc<Company>, make: impl FnOnce() -> Option<Arc<Plan>>) -> Option<Arc<Plan>> {
+        let mut plan = self.plan.lock();
+        if let Some((of, known)) = &*plan
+            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(company))
+        {
+            return Some(Arc::clone(known));
+        }
+        let made = make()?;
+        *plan = Some((Arc::downgrade(company), Arc::clone(&made)));
+        Some(made)
+    }
+
     /// What tells it from all others.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -157,6 +179,7 @@ impl Statements {
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
+            plan: Mutex::new(None),
         });
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement

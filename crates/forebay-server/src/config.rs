@@ -161,6 +161,10 @@ pub struct Settings {
     #[arg(long, value_name = "MODE", value_enum)]
     pub pool_mode: Option<Lent>,
 
+    /// With --upstream: what clients ask at the same time travels to the database together, where nobody can tell [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub sharing: Option<bool>,
+
     /// With --upstream: what currval and lastval know of numbers that a client has drawn on a connection that another had since [default:
     /// refuse]
     #[arg(long, value_name = "MODE", value_enum)]
@@ -491,7 +495,7 @@ impl Settings {
 
     /// These options, others where they say nothing, and the defaults.
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
-        let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode session_functions server_wait_timeout server_idle_timeout
+        let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode sharing session_functions server_wait_timeout server_idle_timeout
             server_lifetime idle_session_timeout trust_loopback service_user auth_query
             auth_query_kept max_client_connections max_user_connections user admin_users
             database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections

@@ -140,14 +140,16 @@ impl Client {
     }
 }
 
-/// Numbers of tables that were made differ between two databases.
+/// Numbers of tables and types that were made differ between two databases.
 fn mask_tables(body: &mut [u8]) {
     let mut at = 2;
     while at < body.len() {
         at += body[at..].iter().position(|&byte| byte == 0).unwrap() + 1;
-        let table = u32::from_be_bytes(*body[at..].first_chunk().unwrap());
-        if table >= FIRST_OID {
-            body[at..at + 4].fill(0xff);
+        for number in [at, at + 6] {
+            let made = u32::from_be_bytes(*body[number..].first_chunk().unwrap());
+            if made >= FIRST_OID {
+                body[number..number + 4].fill(0xff);
+            }
         }
         at += 18;
     }

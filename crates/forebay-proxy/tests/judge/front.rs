@@ -6,19 +6,38 @@ use std::time::Duration;
 use forebay_pg_wire::authentication::Authenticator;
 use forebay_pg_wire::gate::Origin;
 use forebay_pg_wire::startup::{Handshake, Opening};
-use forebay_proxy::pool::Limits;
+use forebay_proxy::pool::{Limits, Sharing};
 use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions};
 use forebay_stream::Socket;
 use tokio::net::{TcpListener, TcpStream};
 
+/// Who says that this is its name may look at what the proxy does.
+pub(crate) const ADMIN: (&str, &str) = ("application_name", "the judge's own");
+
 /// Serves in front of this address for as long as the process lives; where it does.
 pub(crate) fn start(upstream: &str, connections: usize) -> String {
-    start_with(upstream, connections, false)
+    start_with(upstream, connections, false, Sharing::default())
 }
 
-/// The same; where it `strays`, each transaction runs on another connection than the one before, if there is one.
-pub(crate) fn start_with(upstream: &str, connections: usize, strays: bool) -> String {
+/// The same; each transaction runs on another connection than the one before, if there is one.
+pub(crate) fn start_straying(upstream: &str, connections: usize) -> String {
+    start_with(upstream, connections, true, Sharing::default())
+}
+
+/// The same; all that may travel in company does, also where there is nobody else.
+pub(crate) fn start_in_company(upstream: &str, connections: usize) -> String {
+    let sharing = Sharing {
+        max_reads_alone: 0,
+        max_changes_alone: 0,
+        quick: Duration::from_secs(60),
+        ..Sharing::default()
+    };
+    start_with(upstream, connections, false, sharing)
+}
+
+fn start_with(upstream: &str, connections: usize, strays: bool, sharing: Sharing) -> String {
     let limits = Limits {
+        sharing,
         max_connections: connections,
         max_waiting: 1000,
         max_wait: Duration::from_secs(60),
@@ -53,6 +72,8 @@ pub(crate) fn start_with(upstream: &str, connections: usize, strays: bool) -> St
 async fn serve(stream: TcpStream, (handshake, databases, clients): (Arc<Handshake>, Arc<Databases>, Arc<Clients>)) {
     match handshake.run(Socket::Tcp(stream), Origin::Socket, None).await {
         Ok(Opening::Client(client)) => {
+            let mut parameters = client.parameters.iter();
+            let is_judge = parameters.any(|(name, value)| (name.as_str(), value.as_str()) == ADMIN);
             let identity = Identity {
                 secret_bytes: client.secret_key_bytes(),
                 proof: client.proof,
@@ -61,7 +82,7 @@ async fn serve(stream: TcpStream, (handshake, databases, clients): (Arc<Handshak
                 database: client.database,
                 parameters: client.parameters,
                 address: None,
-                is_admin: false,
+                is_admin: is_judge,
             };
             let (stream, input) = client.frames.into_parts();
             let begun = Session::begin(stream, input, client.output, &identity, &databases, &clients).await;

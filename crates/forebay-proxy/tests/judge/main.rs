@@ -10,8 +10,10 @@
 )]
 
 mod client;
+mod company;
 mod edges;
 mod front;
+mod histories;
 mod script;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,19 +68,13 @@ fn play(seed: u64, steps: &[Step], straight: &mut Client, proxied: &mut Client) 
     }
 }
 
-/// What a proxy lends, and what sessions prepare.
-struct Setting {
+fn judge(
+    name: &str,
+    start: fn(&str, usize) -> String,
     connections: usize,
-    strays: bool,
     names: &'static [&'static str],
-}
-
-fn judge(name: &str, setting: &Setting, seeds: impl Iterator<Item = u64>) {
-    let Setting {
-        connections,
-        strays,
-        names,
-    } = *setting;
+    seeds: impl Iterator<Item = u64>,
+) {
     let (one, other) = (format!("{name}_straight"), format!("{name}_proxied"));
     let upstream = database(&one);
     database(&other);
@@ -88,7 +84,7 @@ fn judge(name: &str, setting: &Setting, seeds: impl Iterator<Item = u64>) {
     }
     // The last ones never do what keeps a connection, and share what is left.
     let pinning = SESSIONS / 2;
-    let proxy = front::start_with(&upstream, connections, strays);
+    let proxy = start(&upstream, connections);
     for seed in seeds {
         let is_over = Arc::new(AtomicBool::new(false));
         let stranger = {
@@ -145,33 +141,24 @@ fn seeds(rounds: u64) -> std::ops::Range<u64> {
 
 #[test]
 fn nobody_can_tell() {
-    let setting = Setting {
-        connections: 24,
-        strays: false,
-        names: &script::NAMES,
-    };
-    judge("judge", &setting, seeds(10));
+    judge("judge", front::start, 24, &script::NAMES, seeds(10));
 }
 
 /// Sessions begin in four ways: most that are lent a connection find one that began otherwise, and none for them. Names are left out: what
 /// was prepared on another connection is not known in a transaction that has failed.
 #[test]
 fn nobody_can_tell_where_connections_are_few() {
-    let setting = Setting {
-        connections: SESSIONS / 2 + 2,
-        strays: false,
-        names: &[""],
-    };
-    judge("few", &setting, seeds(5));
+    judge("few", front::start, SESSIONS / 2 + 2, &[""], seeds(5));
 }
 
 /// Each transaction runs on another connection, which strangers have had in between.
 #[test]
 fn nobody_can_tell_where_the_pool_is_hostile() {
-    let setting = Setting {
-        connections: 24,
-        strays: true,
-        names: &[""],
-    };
-    judge("hostile", &setting, seeds(5));
+    judge("hostile", front::start_straying, 24, &[""], seeds(5));
+}
+
+/// Whatever may travel in company does.
+#[test]
+fn nobody_can_tell_in_company() {
+    judge("company", front::start_in_company, 24, &script::NAMES, seeds(5));
 }

@@ -53,7 +53,7 @@ impl fmt::Display for Step {
 }
 
 impl Step {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             bytes: Vec::new(),
             cuts: Vec::new(),
@@ -84,13 +84,13 @@ impl Step {
         self.shown.push_str(" | ");
     }
 
-    fn parse(&mut self, name: &str, sql: &str) {
+    pub(crate) fn parse(&mut self, name: &str, sql: &str) {
         let parts: [&[u8]; 4] = [name.as_bytes(), &[0], sql.as_bytes(), &[0, 0, 0]];
         self.put(b'P', &parts, &format!("P {name:?} {sql}"));
     }
 
     /// Values as texts, results as texts or in binary.
-    fn bind(&mut self, portal: &str, name: &str, values: &[&str], is_binary: bool) {
+    pub(crate) fn bind(&mut self, portal: &str, name: &str, values: &[&str], is_binary: bool) {
         let mut body = [portal.as_bytes(), &[0], name.as_bytes(), &[0, 0, 0]].concat();
         body.extend(u16::try_from(values.len()).unwrap().to_be_bytes());
         for value in values {
@@ -101,17 +101,17 @@ impl Step {
         self.put(b'B', &[&body], &format!("B {portal:?} {name:?} {values:?} {is_binary}"));
     }
 
-    fn named(&mut self, tag: u8, kind: u8, name: &str) {
+    pub(crate) fn named(&mut self, tag: u8, kind: u8, name: &str) {
         let shown = format!("{} {} {name:?}", char::from(tag), char::from(kind));
         self.put(tag, &[&[kind], name.as_bytes(), &[0]], &shown);
     }
 
-    fn execute(&mut self, portal: &str, rows: u32) {
+    pub(crate) fn execute(&mut self, portal: &str, rows: u32) {
         let parts: [&[u8]; 3] = [portal.as_bytes(), &[0], &rows.to_be_bytes()];
         self.put(b'E', &parts, &format!("E {portal:?} {rows}"));
     }
 
-    fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         self.put(b'S', &[], "S");
         self.ready += 1;
     }

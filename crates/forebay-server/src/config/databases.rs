@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use forebay_pg_link::Config;
 use forebay_proxy::UserOptions;
-use forebay_proxy::pool::{Limits, PoolMode, SessionFunctions, Timeouts};
+use forebay_proxy::pool::{Limits, PoolMode, SessionFunctions, Sharing, Timeouts};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -96,6 +96,8 @@ pub struct DatabaseSettings {
     pub max_waiting: Option<usize>,
     /// As `--pool-mode`.
     pub pool_mode: Option<Lent>,
+    /// As `--sharing`.
+    pub sharing: Option<bool>,
     /// As `--session-functions`.
     pub session_functions: Option<SessionFunctionsOption>,
     /// As `--server-wait-timeout`.
@@ -257,6 +259,10 @@ impl DatabaseSettings {
                 Some(Lent::Transaction) => PoolMode::Transaction,
                 Some(Lent::Session) => PoolMode::Session,
                 None => default.mode,
+            },
+            sharing: Sharing {
+                is_on: self.sharing.unwrap_or(default.sharing.is_on),
+                ..default.sharing
             },
             session_functions: match self.session_functions {
                 Some(SessionFunctionsOption::Refuse) => SessionFunctions::Refuse,

@@ -65,7 +65,7 @@ const OF_THE_DATABASE: [(&str, &str); 10] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 21] = [
+const OF_THE_PROXY: [(&str, &str); 22] = [
     ("upstream", "postgresql://app@127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("min_server_connections", "2"),
@@ -75,6 +75,7 @@ const OF_THE_PROXY: [(&str, &str); 21] = [
     ("max_upstream_connections", "9"),
     ("max_waiting", "7"),
     ("pool_mode", "session"),
+    ("sharing", "false"),
     ("session_functions", "pin"),
     ("server_wait_timeout", "5s"),
     ("server_idle_timeout", "6s"),

@@ -162,7 +162,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("with Unicode escapes", "SELECT U&\"a\" FROM t"),
     ("in upper and lower case only", "CREATE TABLE \"T\" (a int)"),
     ("in upper and lower case only", "CREATE TABLE u (a int, \"A\" int)"),
-    ("in upper and lower case only", "CREATE TABLE u AS SELECT 1 AS a, 2 AS \"A\""),
+    (
+        "in upper and lower case only",
+        "CREATE TABLE u AS SELECT 1 AS a, 2 AS \"A\"",
+    ),
     ("in upper and lower case only", "CREATE VIEW \"V\" AS SELECT 1"),
     ("in upper and lower case only", "ALTER TABLE t ADD COLUMN \"A\" int"),
     ("in upper and lower case only", "ALTER TABLE t RENAME COLUMN b TO \"A\""),

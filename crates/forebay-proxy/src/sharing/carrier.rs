@@ -1,0 +1,192 @@
+//! Carrier: takes those who wait in a line to the server, all who are there at once, until nobody waits.
+//!
+//! Promises: whoever waits is answered, also where there is no server or it is lost: then each goes alone, and meets what there is to be met.
+//! A connection is given back when nobody waits, and between two trips where others want one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout;
+
+use super::company::Company;
+use super::facts;
+use super::job::Answer;
+use super::learning::ask;
+use super::line::Line;
+use super::plan::Kind;
+use super::trip::{Beside, Lost, Trip};
+use crate::pool::Pool;
+use crate::server::Server;
+
+/// What nobody waits for any more is cancelled after so long: a connection that was told to cancel is not lent again at once.
+const UNWANTED_FOR: Duration = Duration::from_millis(100);
+/// So often others are let come, while more come.
+const GATHERING_MAX: usize = 16;
+
+/// Why a carrier carries no more on this connection.
+enum End {
+    /// Nobody waits.
+    Done,
+    /// Others wait for a connection.
+    Yields,
+    /// Somebody else carries, as this one was held up.
+    Replaced,
+    /// What those who wait have set cannot be set.
+    Refused,
+}
+
+/// Carries from now on; the line has counted it.
+pub(crate) fn carry(pool: Arc<Pool>, company: Arc<Company>, kind: Kind) {
+    tokio::spawn(async move {
+        let carrier = Carrier {
+            line: Arc::clone(company.line(kind)),
+            is_counted: true,
+            has_changed: false,
+            pool,
+            company,
+            kind,
+        };
+        carrier.run().await;
+    });
+}
+
+struct Carrier {
+    pool: Arc<Pool>,
+    company: Arc<Company>,
+    line: Arc<Line>,
+    kind: Kind,
+    /// Among those that the line has.
+    is_counted: bool,
+    /// Rows were changed on the connection that it has.
+    has_changed: bool,
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        // Also where it panics: nobody waits for one that is not there.
+        if self.is_counted {
+            for job in self.line.give_up() {
+                job.answer(Answer::Alone(false));
+            }
+        }
+    }
+}
+
+impl Carrier {
+    async fn run(mut self) {
+        loop {
+            let Ok(mut server) = self.pool.acquire(&self.company.beginning, None).await else {
+                return;
+            };
+            let end = match self.lead(&mut server).await {
+                // It is closed: what is set on it is not known.
+                Ok(End::Refused) => return,
+                Err(Lost) if self.is_counted => continue,
+                Err(Lost) => return,
+                Ok(end) => end,
+            };
+            if !self.has_changed {
+                // The last numbers of sequences are still those of whoever had it before.
+                server.lent.not_at_all();
+            }
+            self.pool.release(server);
+            match end {
+                End::Done | End::Replaced | End::Refused => return,
+                End::Yields => self.has_changed = false,
+            }
+        }
+    }
+
+    async fn lead(&mut self, server: &mut Server) -> Result<End, Lost> {
+        server.shown.lend_to(0);
+        let settings = &self.company.settings;
+        if !Arc::ptr_eq(&server.settings, settings) {
+            let change = server.settings.change_to(settings);
+            if !change.is_empty() && ask(server, &change).await?.is_none() {
+                // Whoever goes alone is told by the server what is wrong.
+                return Ok(End::Refused);
+            }
+            server.settings = Arc::clone(settings);
+        }
+        let none = self.company.settings.clone();
+        let of = |text: &str| {
+            self.pool
+                .statements
+                .of(&[text.as_bytes(), &[0, 0, 0]].concat(), &none, 0)
+        };
+        let mut beside = None;
+        loop {
+            self.gather().await;
+            let Some((jobs, on_their_way)) = self.line.take() else {
+                self.is_counted = false;
+                return Ok(End::Done);
+            };
+            let beside = beside.get_or_insert_with(|| {
+                let milliseconds = self.company.terms().lock_timeout_ms;
+                Beside {
+                    lock: of(&format!(
+                        "SELECT pg_catalog.set_config('lock_timeout','{milliseconds}',true)"
+                    )),
+                    guard: of(&facts::guard()),
+                }
+            });
+            self.has_changed |= self.kind == Kind::Change;
+            let mut trip = Trip::new(self.kind, jobs);
+            trip.put(server, beside);
+            match self.kind {
+                Kind::Change => trip.read(server).await?,
+                Kind::Read => {
+                    let begun = Instant::now();
+                    match timeout(self.line.patience(), trip.read(server)).await {
+                        Ok(read) => read?,
+                        Err(_) => {
+                            drop(on_their_way);
+                            self.is_held_up(&mut trip, server).await?;
+                            return Ok(End::Replaced);
+                        }
+                    }
+                    self.line.took(begun.elapsed());
+                }
+            }
+            if !server.is_settled() {
+                return Err(Lost);
+            }
+            let arrival = trip.arrive();
+            self.line.ended(arrival.is_well);
+            self.line.put_back(arrival.back);
+            if self.pool.wants_back(server) {
+                return Ok(End::Yields);
+            }
+        }
+    }
+
+    /// Somebody is slow: all go alone, another carrier takes those who come, and this one waits.
+    async fn is_held_up(&mut self, trip: &mut Trip, server: &mut Server) -> Result<(), Lost> {
+        trip.scatter();
+        self.is_counted = false;
+        if self.line.is_left_by_one() {
+            carry(Arc::clone(&self.pool), Arc::clone(&self.company), self.kind);
+        }
+        // Nobody wants its answer any more.
+        match timeout(UNWANTED_FOR, trip.read(server)).await {
+            Ok(read) => read,
+            Err(_) => {
+                server.interrupt();
+                trip.read(server).await
+            }
+        }
+    }
+
+    /// Lets those come who are about to: whoever was answered just now asks for more in a moment.
+    async fn gather(&self) {
+        let mut before = self.line.waiting();
+        for _ in 0..GATHERING_MAX {
+            tokio::task::yield_now().await;
+            let now = self.line.waiting();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Company: sessions of one user at one database that began alike and have set the same, who may travel together.
+//!
+//! Promises: whoever is in one company has an equal map of all that it has set. What is kept of statements is bounded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::facts::Terms;
+use super::line::Line;
+use super::plan::{Kind, Plan};
+use super::terms::Sharing;
+use crate::beginning::Beginning;
+use crate::settings::Settings;
+
+/// So many companies a pool has; sessions that have set yet something else go alone.
+const COMPANIES_MAX: usize = 256;
+/// So many carry those who read at once.
+const READ_CARRIERS_MAX: usize = 8;
+/// The same, of those who change rows: two commits share a flush of the server's.
+const CHANGE_CARRIERS_MAX: usize = 2;
+/// So many statements a company knows.
+const PLANS_MAX: usize = 1024;
+
+/// All companies of a pool.
+#[derive(Debug)]
+pub(crate) struct Companies {
+    sharing: Sharing,
+    all: Mutex<Vec<Arc<Company>>>,
+}
+
+/// Sessions that may travel together.
+#[derive(Debug)]
+pub(crate) struct Company {
+    pub(crate) beginning: Beginning,
+    pub(crate) settings: Arc<Settings>,
+    plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
+    /// What the settings say of sharing; none before the server was asked.
+    terms: Mutex<Option<Terms>>,
+    quick: Duration,
+    pub(crate) reads: Arc<Line>,
+    pub(crate) changes: Arc<Line>,
+}
+
+impl Companies {
+    pub(crate) fn new(sharing: Sharing) -> Self {
+        Self {
+            sharing,
+            all: Mutex::default(),
+        }
+    }
+
+    /// The one of those who began like this and have set this; none where there are too many.
+    pub(crate) fn of(&self, beginning: &Beginning, settings: &Arc<Settings>) -> Option<Arc<Company>> {
+        let mut all = self.all.lock();
+        if let Some(known) = all
+            .iter()
+            .find(|known| known.settings == *settings && known.beginning == *beginning)
+        {
+            return Some(Arc::clone(known));
+        }
+        if all.len() >= COMPANIES_MAX {
+            // Those that nobody is in.
+            all.retain(|company| Arc::strong_count(company) > 1);
+        }
+        (all.len() < COMPANIES_MAX).then(|| {
+            let company = Arc::new(Company {
+                beginning: beginning.clone(),
+                settings: Arc::clone(settings),
+                plans: RwLock::default(),
+                terms: Mutex::new(None),
+                reads: Line::new(self.sharing.max_reads_alone, READ_CARRIERS_MAX),
+                changes: Line::new(self.sharing.max_changes_alone, CHANGE_CARRIERS_MAX),
+                quick: self.sharing.quick,
+            });
+            all.push(Arc::clone(&company));
+            company
+        })
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Company>> {
+        self.all.lock().clone()
+    }
+}
+
+impl Company {
+    /// What is known of the statement of this text; none where too many are known.
+    pub(crate) fn plan(&self, text: &str, normal: &str) -> Option<Arc<Plan>> {
+        if let Some(known) = self.plans.read().get(normal) {
+            return Some(Arc::clone(known));
+        }
+        let plan = Arc::new(Plan::of(text, normal, self.quick));
+        let mut plans = self.plans.write();
+        if plans.len() >= PLANS_MAX {
+            // A new beginning: what is in use is there again soon.
+            plans.clear();
+        }
+        Some(Arc::clone(plans.entry(normal.into()).or_insert(plan)))
+    }
+
+    /// All that is known of statements.
+    pub(crate) fn plans(&self) -> Vec<Arc<Plan>> {
+        self.plans.read().values().cloned().collect()
+    }
+
+    pub(crate) fn line(&self, kind: Kind) -> &Arc<Line> {
+        match kind {
+            Kind::Read => &self.reads,
+            Kind::Change => &self.changes,
+        }
+    }
+
+    /// Whether those of this kind may travel together.
+    pub(crate) fn may_share(&self, kind: Kind) -> bool {
+        self.terms.lock().is_some_and(|terms| match kind {
+            Kind::Read => terms.reads,
+            Kind::Change => terms.changes,
+        })
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms.lock().unwrap_or(Terms::NONE)
+    }
+
+    pub(crate) fn learn(&self, terms: Terms) {
+        *self.terms.lock() = Some(terms);
+    }
+}

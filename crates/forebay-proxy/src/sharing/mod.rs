@@ -1,0 +1,21 @@
+//! Sharing: what clients ask at the same time travels to the server together, and each gets what it would have got alone.
+//!
+//! Promises: only what is *proven*, by the parser and by the catalog, to read, or to change rows of one ordinary table, and to set off
+//! nothing beside; of sessions that have set the same. Whoever is on its way with few others goes alone. What fails in company is done
+//! again alone, so that every error is the server's own.
+//!
+//! Inside: a [`unit`](unit::unit) is what a client asks in one go; its [plan](plan::Plan) says what is known of it, by [facts] of
+//! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), and a [carrier] takes them on [trips](trip::Trip).
+
+pub(crate) mod carrier;
+pub(crate) mod company;
+pub(crate) mod facts;
+pub(crate) mod job;
+pub(crate) mod learning;
+pub(crate) mod line;
+pub(crate) mod offer;
+pub(crate) mod plan;
+mod reviewed;
+pub(crate) mod terms;
+pub(crate) mod trip;
+pub(crate) mod unit;

@@ -1,0 +1,259 @@
+//! Offer: what a client asks next, offered to others that carry it.
+//!
+//! Promises: nothing of the client's messages is taken before it is answered. A client has one thing on its way at a time, so that its own
+//! order holds.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::carrier::carry;
+use super::company::Company;
+use super::job::{Answer, Ask, Job};
+use super::learning::learn;
+use super::line::{Entry, Line};
+use super::plan::{Kind, Plan};
+use super::trip::Lost;
+use super::unit::{Unit, unit};
+use crate::server::Server;
+use crate::state::State;
+use crate::statements::{Named, Statement, text_of};
+
+/// What is answered to a Parse.
+pub(crate) const PARSE_COMPLETE: [u8; 5] = [b'1', 0, 0, 0, 4];
+
+/// What becomes of what a client asks.
+#[derive(Debug)]
+pub(crate) enum Offer {
+    /// It goes alone, and is timed.
+    Alone(Alone),
+    /// It travels.
+    Travels(Travelling),
+}
+
+/// Something that is asked alone.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    plan: Arc<Plan>,
+    /// Where it is counted among those that are on their way.
+    line: Option<Arc<Line>>,
+    since: Instant,
+    /// It was held up in company, or has held others up.
+    was_held_up: bool,
+    /// Whose it is, where the catalog is to be asked about it.
+    learns_for: Option<Arc<Company>>,
+}
+
+impl Alone {
+    /// It has a connection now.
+    pub(crate) fn begins(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Whether the catalog is to be asked about it once it is answered.
+    pub(crate) fn is_to_learn(&self) -> bool {
+        self.learns_for.is_some()
+    }
+
+    /// Asks the catalog about it, on a connection that is as free as one that is given back.
+    pub(crate) async fn learn(&mut self, server: &mut Server) -> Result<(), Lost> {
+        let Some(company) = &self.learns_for else { return Ok(()) };
+        learn(company, &self.plan, server).await?;
+        self.learns_for = None;
+        Ok(())
+    }
+
+    /// It was answered, in so many bytes.
+    pub(crate) fn is_answered(&self, bytes: u64) {
+        self.plan.took(self.since.elapsed(), self.was_held_up);
+        self.plan.was_answered_in(bytes);
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if self.learns_for.is_some() {
+            self.plan.learn(None);
+        }
+        if let Some(line) = &self.line {
+            line.leave();
+        }
+    }
+}
+
+/// Something that is asked in company.
+#[derive(Debug)]
+pub(crate) struct Travelling {
+    plan: Arc<Plan>,
+    line: Arc<Line>,
+    told: oneshot::Receiver<Answer>,
+    /// Bytes of the client's that it is made of.
+    pub(crate) length: usize,
+    /// The unnamed statement behind it; none where it stays as it is.
+    pub(crate) unnamed: Option<Option<Arc<Statement>>>,
+    /// A Parse was asked, too.
+    pub(crate) is_parsed: bool,
+}
+
+impl Travelling {
+    pub(crate) fn kind(&self) -> Kind {
+        self.plan.kind().unwrap_or(Kind::Change)
+    }
+
+    /// What came of it.
+    ///
+    /// # Cancel safety
+    /// Dropped, it is left out if it was not sent yet.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        match (&mut self.told).await {
+            Ok(answer) => answer,
+            // Who carried it is gone without a word: it had not been sent, or was only to read.
+            Err(_) => Answer::Alone(false),
+        }
+    }
+
+    /// It goes alone instead.
+    pub(crate) fn alone(self, was_held_up: bool) -> Alone {
+        self.line.enter_alone();
+        Alone {
+            plan: self.plan,
+            line: Some(self.line),
+            since: Instant::now(),
+            was_held_up,
+            learns_for: None,
+        }
+    }
+}
+
+thread_local! {
+    /// Room for a text without its literals.
+    static NORMAL: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+impl State {
+    /// Offers what the client has sent to others; none if it is nothing that could be carried.
+    pub(crate) fn offer(&mut self, input: &[u8]) -> Option<Offer> {
+        if !self.may_share || !self.pool.shares() {
+            return None;
+        }
+        let asked = unit(input)?;
+        let company = self.company()?;
+        let (plan, statement) = match &asked {
+            Unit::Simple(text) => (plan_of(&company, text)?, None),
+            Unit::Extended(extended) => {
+                let statement = match extended.definition {
+                    Some(definition) => {
+                        let changes = self.pool.effects.schema_changes();
+                        self.pool.statements.of(definition, &self.settings, changes)
+                    }
+                    None => Arc::clone(self.names.statement(extended.name)?),
+                };
+                if !statement.was_prepared_under(&self.settings) {
+                    return None;
+                }
+                let make = || plan_of(&company, text_of(statement.definition()));
+                (statement.plan(&company, make)?, Some(statement))
+            }
+        };
+        let kind = plan.kind()?;
+        let line = company.line(kind);
+        let is_due = plan.is_due(self.pool.effects.schema_changes());
+        let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
+        let alone = |plan: Arc<Plan>, line| {
+            Some(Offer::Alone(Alone {
+                plan,
+                line,
+                since: Instant::now(),
+                was_held_up: false,
+                learns_for: is_due.then(|| Arc::clone(&company)),
+            }))
+        };
+        if is_due || !company.may_share(kind) || !plan.may_share(keeps_numbers) {
+            return alone(plan, None);
+        }
+        let mut told = None;
+        let entry = line.enter(|| {
+            let ask = match &asked {
+                Unit::Simple(text) => Ask::Simple(Bytes::copy_from_slice(text)),
+                Unit::Extended(extended) => Ask::Extended {
+                    number: statement.as_ref().map_or(0, |statement| statement.number()),
+                    bound: Bytes::copy_from_slice(extended.bound),
+                    steps: extended.steps,
+                },
+            };
+            let (job, receiver) = Job::new(Arc::clone(&plan), ask, statement.clone());
+            told = Some(receiver);
+            job
+        });
+        let is_wanted = match entry {
+            Entry::Alone => return alone(plan, Some(Arc::clone(line))),
+            Entry::Waits(is_wanted) => is_wanted,
+        };
+        if is_wanted {
+            carry(Arc::clone(&self.pool), Arc::clone(&company), kind);
+        }
+        let is_parsed = matches!(&asked, Unit::Extended(extended) if extended.definition.is_some());
+        Some(Offer::Travels(Travelling {
+            line: Arc::clone(line),
+            told: told.expect("it was made when it had to wait"),
+            length: input.len(),
+            unnamed: match &asked {
+                Unit::Simple(_) => Some(None),
+                Unit::Extended(_) => is_parsed.then_some(statement),
+            },
+            is_parsed,
+            plan,
+        }))
+    }
+
+    /// Whether the connection is set as the client's company is.
+    pub(crate) fn may_learn(&self, server: &Server) -> bool {
+        let settings = self.company.as_ref().map(|(settings, _)| settings);
+        settings
+            .is_some_and(|settings| Arc::ptr_eq(settings, &self.settings) && Arc::ptr_eq(settings, &server.settings))
+    }
+
+    /// What was offered was answered.
+    pub(crate) fn has_travelled(&mut self, travelling: Travelling) {
+        if travelling.kind() == Kind::Change {
+            // Numbers that were drawn are on a connection that is nobody's.
+            self.last = None;
+        }
+        if let Some(statement) = travelling.unnamed {
+            let named = statement.map(|statement| Named {
+                statement: Some(statement),
+                // Of an answer that is there.
+                lease: self.lease,
+                place: 0,
+            });
+            self.names.set(Bytes::new(), named);
+        }
+    }
+
+    /// Those that the client may travel with.
+    fn company(&mut self) -> Option<Arc<Company>> {
+        if let Some((settings, company)) = &self.company
+            && Arc::ptr_eq(settings, &self.settings)
+        {
+            return Some(Arc::clone(company));
+        }
+        let company = self.pool.companies.of(&self.beginning, &self.settings)?;
+        self.company = Some((Arc::clone(&self.settings), Arc::clone(&company)));
+        Some(company)
+    }
+}
+
+/// What is known of the statement of this text.
+fn plan_of(company: &Company, text: &[u8]) -> Option<Arc<Plan>> {
+    let text = std::str::from_utf8(text).ok()?;
+    NORMAL.with_borrow_mut(|normal| {
+        normal.clear();
+        match forebay_sql::normal(text, normal) {
+            true => company.plan(text, normal),
+            false => None,
+        }
+    })
+}

@@ -1,0 +1,368 @@
+//! Plan: what is known of one statement: whether it may travel in company, and if not, why not.
+//!
+//! Promises: a statement is [shared](Plan::may_share) only once the catalog has been asked about it, within [`SEEN_FOR`] and since the last
+//! change of a table through the proxy, and once it was seen to answer quickly by itself. Knows no connection.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use forebay_sql::{Effect, NotShown, Touches, touches};
+use parking_lot::Mutex;
+
+use super::facts::Found;
+use super::reviewed::unsteady;
+
+/// What the catalog said is believed for so long, where no table was changed through the proxy meanwhile.
+const SEEN_FOR: Duration = Duration::from_secs(60);
+/// Where it could not be asked, it is asked again after so long.
+const FAILED_FOR: Duration = Duration::from_secs(1);
+/// Who is not answered within this time is held up by somebody.
+pub(crate) const HELD_UP: Duration = Duration::from_millis(5);
+/// Longer answers go to who is alone: others' are held until all are there.
+const ANSWER_BYTES_MAX: u64 = 32 * 1024;
+/// So many times as long as usual is unusual.
+const UNUSUAL: u32 = 8;
+/// So many slow answers in a row, and a statement is not quick any more.
+const SLOW_MAX: u64 = 16;
+/// A statement that held its company up travels alone for so long, and twice as long each time again.
+const BANNED_FOR: Duration = Duration::from_secs(10);
+const BANNED_FOR_MAX: Duration = Duration::from_secs(600);
+/// What a trip is divided into.
+const TRIP_PARTS: u64 = 1 << 20;
+/// So many characters of a text are shown.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// Whether rows are read or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Change,
+}
+
+/// What is known of a statement.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// As it came first; its literals are not shown.
+    text: String,
+    pub(crate) touches: Result<Touches, NotShown>,
+    /// Whoever travels with strangers is answered within this time.
+    quick: Duration,
+    learnt: Mutex<Learnt>,
+    /// In milliseconds since the first look at a clock: until when what is learnt holds; 0 where nothing is.
+    until_ms: AtomicU64,
+    /// How often tables had been changed when it was asked.
+    schema_changes: AtomicU64,
+    /// Somebody is to ask the catalog.
+    is_asked: AtomicBool,
+    is_quick: AtomicBool,
+    slow: AtomicU64,
+    /// Its answers alone were of no more bytes, of late.
+    answer_bytes: AtomicU64,
+    /// How long it takes alone, of late, in nanoseconds.
+    usual_ns: AtomicU64,
+    banned_until_ms: AtomicU64,
+    bans: AtomicU64,
+    pub(crate) counts: Counts,
+}
+
+/// How often it was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) alone: AtomicU64,
+    pub(crate) shared: AtomicU64,
+    trip_parts: AtomicU64,
+}
+
+impl Counts {
+    /// It was shared on a trip of so many.
+    pub(crate) fn shared(&self, count: u64) {
+        self.shared.fetch_add(1, Ordering::Relaxed);
+        // A trip is counted by each who was on it, by its part.
+        self.trip_parts.fetch_add(TRIP_PARTS / count.max(1), Ordering::Relaxed);
+    }
+
+    /// On how many trips.
+    pub(crate) fn trips(&self) -> u64 {
+        self.trip_parts.load(Ordering::Relaxed) / TRIP_PARTS
+    }
+}
+
+#[derive(Debug, Default)]
+enum Learnt {
+    #[default]
+    Nothing,
+    Harmless {
+        mark: Option<Arc<str>>,
+        draws: bool,
+    },
+    Matter(String),
+}
+
+/// Milliseconds since the first look, from 1 on.
+fn now_ms() -> u64 {
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    1 + u64::try_from(FIRST.elapsed().as_millis()).unwrap_or(u64::MAX - 1)
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Plan {
+    /// Of this text, which is called that without its literals.
+    pub(crate) fn of(text: &str, normal: &str, quick: Duration) -> Self {
+        Self {
+            text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
+            touches: touches(text),
+            quick,
+            learnt: Mutex::default(),
+            until_ms: AtomicU64::new(0),
+            schema_changes: AtomicU64::new(0),
+            is_asked: AtomicBool::new(false),
+            is_quick: AtomicBool::new(false),
+            slow: AtomicU64::new(0),
+            answer_bytes: AtomicU64::new(0),
+            usual_ns: AtomicU64::new(0),
+            banned_until_ms: AtomicU64::new(0),
+            bans: AtomicU64::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Its text, without literals.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it does, where that is shown.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match self.touches.as_ref().ok()?.effect {
+            Effect::Reads => Some(Kind::Read),
+            Effect::Changes(_) => Some(Kind::Change),
+        }
+    }
+
+    /// The table whose rows it changes, as it stands in SQL.
+    pub(crate) fn changed_table(&self) -> Option<&str> {
+        match &self.touches.as_ref().ok()?.effect {
+            Effect::Changes(change) => Some(&change.table),
+            Effect::Reads => None,
+        }
+    }
+
+    /// Whether it may tell rows.
+    pub(crate) fn tells_rows(&self) -> bool {
+        self.touches.as_ref().is_ok_and(|touches| {
+            touches.effect == Effect::Reads || touches.names.iter().any(|name| name == "returning")
+        })
+    }
+
+    /// Whether it answers the same at the same moment.
+    pub(crate) fn is_steady(&self) -> bool {
+        let of = |name: &String| unsteady().contains(&name.as_str());
+        self.touches.as_ref().is_ok_and(|touches| !touches.names.iter().any(of))
+    }
+
+    /// Whether the catalog is to be asked now, after so many changes of tables: said to one of those who ask.
+    pub(crate) fn is_due(&self, schema_changes: u64) -> bool {
+        if self.touches.is_err() {
+            return false;
+        }
+        if self.schema_changes.load(Ordering::Acquire) != schema_changes {
+            // What is learnt is of before. Who has travelled already has done so before, too.
+            *self.learnt.lock() = Learnt::Nothing;
+            self.until_ms.store(0, Ordering::Release);
+            self.schema_changes.store(schema_changes, Ordering::Release);
+        }
+        now_ms() >= self.until_ms.load(Ordering::Acquire) && !self.is_asked.swap(true, Ordering::AcqRel)
+    }
+
+    /// What the catalog has said; none where it could not be asked.
+    pub(crate) fn learn(&self, found: Option<Found>) {
+        let holds_for = if found.is_some() { SEEN_FOR } else { FAILED_FOR };
+        *self.learnt.lock() = match found {
+            None => Learnt::Nothing,
+            Some(Found::Harmless { mark, draws }) => Learnt::Harmless {
+                mark: mark.map(Arc::from),
+                draws,
+            },
+            Some(Found::Matter(what)) => Learnt::Matter(what),
+        };
+        let until = now_ms() + milliseconds(holds_for);
+        self.until_ms.store(until, Ordering::Release);
+        self.is_asked.store(false, Ordering::Release);
+    }
+
+    /// What was learnt is not true any more.
+    pub(crate) fn doubt(&self) {
+        *self.learnt.lock() = Learnt::Nothing;
+        self.until_ms.store(0, Ordering::Release);
+    }
+
+    /// Whether it may travel in company now; `keeps_numbers`: somebody may ask for the last numbers that were drawn.
+    pub(crate) fn may_share(&self, keeps_numbers: bool) -> bool {
+        if !self.is_quick.load(Ordering::Relaxed) || self.is_banned() || self.is_long() {
+            return false;
+        }
+        match &*self.learnt.lock() {
+            Learnt::Harmless { draws, .. } => !(keeps_numbers && *draws),
+            Learnt::Nothing | Learnt::Matter(_) => false,
+        }
+    }
+
+    /// The mark of the table whose rows it changes.
+    pub(crate) fn mark(&self) -> Option<Arc<str>> {
+        match &*self.learnt.lock() {
+            Learnt::Harmless { mark, .. } => mark.clone(),
+            _ => None,
+        }
+    }
+
+    /// Why it does not travel in company; none where it does.
+    pub(crate) fn why_not(&self) -> Option<String> {
+        if let Err(NotShown(why)) = &self.touches {
+            return Some(format!("it {why}"));
+        }
+        match &*self.learnt.lock() {
+            Learnt::Nothing => return Some("the catalog has not been asked about it".to_owned()),
+            Learnt::Matter(what) => return Some(format!("it names {what}")),
+            Learnt::Harmless { .. } => {}
+        }
+        if self.is_banned() {
+            return Some("it has held others up, a moment ago".to_owned());
+        }
+        if self.is_long() {
+            return Some(format!("its answers have more than {ANSWER_BYTES_MAX} bytes"));
+        }
+        (!self.is_quick.load(Ordering::Relaxed)).then(|| format!("it takes longer than {:?}", self.quick))
+    }
+
+    /// Its answer alone had so many bytes. One that was long is forgotten after some that were not.
+    pub(crate) fn was_answered_in(&self, bytes: u64) {
+        let before = self.answer_bytes.load(Ordering::Relaxed);
+        let now = bytes.max(before - before / 8);
+        if now != before {
+            self.answer_bytes.store(now, Ordering::Relaxed);
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        self.answer_bytes.load(Ordering::Relaxed) > ANSWER_BYTES_MAX
+    }
+
+    fn is_banned(&self) -> bool {
+        let until = self.banned_until_ms.load(Ordering::Relaxed);
+        until != 0 && now_ms() < until
+    }
+
+    /// It was answered alone, within this time; `was_held_up`: behind a trip that was given up. If it is far slower than it uses to be, it
+    /// was the one that held the others up.
+    pub(crate) fn took(&self, elapsed: Duration, was_held_up: bool) {
+        let usual = Duration::from_nanos(self.usual_ns.load(Ordering::Relaxed));
+        if was_held_up && elapsed > HELD_UP && elapsed > usual * UNUSUAL {
+            self.ban();
+        } else {
+            let usual = (usual * 7 + elapsed) / 8;
+            let usual_ns = u64::try_from(usual.as_nanos()).unwrap_or(u64::MAX);
+            self.usual_ns.store(usual_ns, Ordering::Relaxed);
+        }
+        self.counts.alone.fetch_add(1, Ordering::Relaxed);
+        if elapsed <= self.quick {
+            if self.slow.load(Ordering::Relaxed) != 0 {
+                self.slow.store(0, Ordering::Relaxed);
+            }
+            if !self.is_quick.load(Ordering::Relaxed) {
+                self.is_quick.store(true, Ordering::Relaxed);
+            }
+        } else if self.slow.fetch_add(1, Ordering::Relaxed) >= SLOW_MAX {
+            self.is_quick.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// It has held others up.
+    pub(crate) fn ban(&self) {
+        let bans = self.bans.fetch_add(1, Ordering::Relaxed).min(16);
+        let time = (BANNED_FOR * (1 << bans)).min(BANNED_FOR_MAX);
+        self.banned_until_ms
+            .store(now_ms() + milliseconds(time), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(sql: &str) -> Plan {
+        Plan::of(sql, sql, Duration::from_millis(1))
+    }
+
+    fn harmless(draws: bool) -> Option<Found> {
+        Some(Found::Harmless {
+            mark: Some("1".to_owned()),
+            draws,
+        })
+    }
+
+    #[test]
+    fn nothing_is_shared_before_it_was_asked_about_and_seen_to_be_quick() {
+        let plan = plan("INSERT INTO t VALUES (1)");
+        assert!(!plan.may_share(false));
+        assert!(plan.is_due(0) && !plan.is_due(0), "one asks");
+        plan.learn(harmless(true));
+        assert!(!plan.may_share(false), "nobody has seen it");
+        plan.took(Duration::from_micros(900), false);
+        assert!(plan.may_share(false) && !plan.may_share(true));
+        assert!(!plan.is_due(0), "it was asked about just now");
+        plan.doubt();
+        assert!(!plan.may_share(false) && plan.is_due(0));
+        plan.learn(Some(Found::Matter("the trigger audit".to_owned())));
+        assert!(!plan.may_share(false));
+        assert_eq!(plan.why_not().as_deref(), Some("it names the trigger audit"));
+        plan.learn(None);
+        assert!(!plan.may_share(false), "it could not be asked about");
+        plan.learn(harmless(false));
+        assert!(
+            plan.may_share(false) && !plan.is_due(0) && plan.is_due(1),
+            "a table was changed"
+        );
+        assert!(!plan.may_share(false));
+    }
+
+    #[test]
+    fn who_is_slow_or_holds_others_up_goes_alone() {
+        let plan = plan("SELECT 1");
+        plan.learn(harmless(false));
+        plan.took(Duration::ZERO, false);
+        for _ in 0..SLOW_MAX {
+            plan.took(Duration::from_millis(2), false);
+            assert!(plan.may_share(false));
+        }
+        plan.took(Duration::from_millis(2), false);
+        assert!(!plan.may_share(false));
+        plan.took(Duration::ZERO, false);
+        assert!(plan.may_share(false));
+        plan.took(Duration::from_millis(100), false);
+        assert!(plan.may_share(false), "nobody waited for it");
+        plan.took(Duration::from_secs(1), true);
+        assert!(!plan.may_share(false));
+    }
+
+    #[test]
+    fn what_is_long_goes_alone_until_it_is_not() {
+        let plan = plan("SELECT 1");
+        plan.learn(harmless(false));
+        plan.took(Duration::ZERO, false);
+        plan.was_answered_in(ANSWER_BYTES_MAX + 1);
+        assert!(!plan.may_share(false));
+        plan.was_answered_in(100);
+        assert!(plan.may_share(false));
+    }
+
+    #[test]
+    fn what_is_not_shown_is_asked_of_nobody() {
+        let plan = plan("SELECT 1; SELECT 2");
+        assert!(!plan.is_due(0) && plan.kind().is_none());
+        assert_eq!(plan.why_not().as_deref(), Some("it is more than one statement"));
+    }
+}

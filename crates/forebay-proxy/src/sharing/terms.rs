@@ -1,0 +1,27 @@
+//! Terms: when what clients ask travels together.
+
+use std::time::Duration;
+
+/// When what clients ask travels together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sharing {
+    /// Whether it does.
+    pub is_on: bool,
+    /// So many statements that read are on their way each by itself before others wait for company: few gain nothing by it.
+    pub max_reads_alone: usize,
+    /// The same, of those that change rows: the server gathers the commits of a few by itself.
+    pub max_changes_alone: usize,
+    /// Whoever travels with strangers was seen to be answered alone within this time.
+    pub quick: Duration,
+}
+
+impl Default for Sharing {
+    fn default() -> Self {
+        Self {
+            is_on: true,
+            max_reads_alone: 12,
+            max_changes_alone: 12,
+            quick: Duration::from_millis(1),
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Trip: those who travel together, in one transaction of one server connection, sent in one write with one Sync behind it.
+//!
+//! Promises: each gets the messages that answer what it asked, and nothing of another's. Whoever reads is told as soon as all are answered;
+//! whoever changes rows once the server has committed all of them. Where one fails, nothing of what the others have changed is
+//! done, and they are to travel again without it; it goes alone, and is told there by the server what is wrong. Where the connection is
+//! lost, those who change are told that nobody knows.
+//!
+//! Which messages of a pipeline without a Sync between are one transaction, and that an error undoes it and passes over what follows,
+//! is PostgreSQL's documentation, "Pipelining" and "Extended Query".
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use bytes::{Buf, BytesMut};
+
+use super::job::{Answer, Ask, Job};
+use super::plan::Kind;
+use super::unit::Step;
+use crate::frames::{self, HEADER_BYTES};
+use crate::relay::poll_take;
+use crate::replies::Asked;
+use crate::server::{Note, Server};
+use crate::statements::{Statement, Unnamed, server_name};
+
+/// Whoever reads gets no longer answer in company.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The longest message that is taken whole, where rows are read: whose it is goes alone, where it passes in pieces.
+const READ_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The connection is of no use any more.
+#[derive(Debug)]
+pub(crate) struct Lost;
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        tracing::debug!(%error, "a server connection was lost");
+        Self
+    }
+}
+
+/// Where in the order of answers the server is at one job.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    job: usize,
+    first: u64,
+    last: u64,
+    is_simple: bool,
+}
+
+/// What stopped all of them.
+#[derive(Debug)]
+enum Failure {
+    /// This one's statement.
+    Of(usize),
+    /// What was asked beside, or the commit.
+    OfAll,
+}
+
+/// Those who travel, until each has its answer.
+#[derive(Debug)]
+pub(crate) struct Trip {
+    kind: Kind,
+    jobs: Vec<Job>,
+    /// Whose answer a job gets: its own, but where another asks the very same.
+    as_job: Vec<usize>,
+    spans: Vec<Span>,
+    /// The one that is being answered.
+    span: usize,
+    /// Answers, one behind the other, and where each is.
+    out: BytesMut,
+    ranges: Vec<(usize, usize)>,
+    failure: Option<Failure>,
+    is_sent: bool,
+}
+
+/// How a trip has ended.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    /// They are to travel again.
+    pub(crate) back: Vec<Job>,
+    /// All was well.
+    pub(crate) is_well: bool,
+}
+
+/// What is asked beside the jobs' own.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    /// Bounds what is waited for locks.
+    pub(crate) lock: Arc<Statement>,
+    /// Fails where a table has changed.
+    pub(crate) guard: Arc<Statement>,
+}
+
+impl Trip {
+    pub(crate) fn new(kind: Kind, jobs: Vec<Job>) -> Self {
+        Self {
+            kind,
+            as_job: (0..jobs.len()).collect(),
+            spans: Vec::with_capacity(jobs.len()),
+            span: 0,
+            out: BytesMut::new(),
+            ranges: vec![(0, 0); jobs.len()],
+            failure: None,
+            is_sent: false,
+            jobs,
+        }
+    }
+
+    /// Writes all messages, to be sent.
+    pub(crate) fn put(&mut self, server: &mut Server, beside: &Beside) {
+        if self.kind == Kind::Change {
+            put_ours(server, &beside.lock, &[]);
+        }
+        let mut same: HashMap<&Ask, usize, foldhash::fast::RandomState> = HashMap::default();
+        let mut marks: Vec<(String, Arc<str>)> = Vec::new();
+        for (at, job) in self.jobs.iter().enumerate() {
+            if self.kind == Kind::Read && job.plan.is_steady() {
+                match same.get(&job.ask) {
+                    Some(&first) => {
+                        self.as_job[at] = first;
+                        continue;
+                    }
+                    None => drop(same.insert(&job.ask, at)),
+                }
+            }
+            let first = server.replies.next_place();
+            put_job(server, job);
+            self.spans.push(Span {
+                job: at,
+                first,
+                last: server.replies.next_place() - 1,
+                is_simple: matches!(job.ask, Ask::Simple(_)),
+            });
+            if let (Some(table), Some(mark)) = (job.plan.changed_table(), job.plan.mark())
+                && !marks
+                    .iter()
+                    .any(|(known, as_marked)| known == table && *as_marked == mark)
+            {
+                marks.push((table.to_owned(), mark));
+            }
+        }
+        for (table, mark) in &marks {
+            put_ours(server, &beside.guard, &[table, mark]);
+        }
+        frames::put(&mut server.output, b'S', &[]);
+        let refused = server.replies.ask(Asked::Sync, true, None);
+        debug_assert!(refused.is_none(), "nothing is passed over between two trips");
+        self.is_sent = true;
+    }
+
+    /// Reads answers until all are there.
+    pub(crate) async fn read(&mut self, server: &mut Server) -> Result<(), Lost> {
+        loop {
+            fill(server).await?;
+            if self.take(server)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes what came; whether that was the last of it.
+    fn take(&mut self, server: &mut Server) -> Result<bool, Lost> {
+        let mut at = 0;
+        let mut undone = Vec::new();
+        let mut is_over = false;
+        while !is_over {
+            let bytes = &server.input[at..];
+            let Some(frame) = frames::frame(bytes).map_err(|_| Lost)? else {
+                break;
+            };
+            if self.kind == Kind::Read && frame.length > READ_MESSAGE_BYTES_MAX {
+                return Err(Lost);
+            }
+            if bytes.len() < frame.length {
+                break;
+            }
+            let body = &bytes[HEADER_BYTES..frame.length];
+            if frame.tag == b'E' && frames::ends_the_session(body) {
+                server.is_over = true;
+                return Err(Lost);
+            }
+            if matches!(frame.tag, b'S' | b'A') {
+                at += frame.length;
+                continue;
+            }
+            let reply = server.replies.receive(frame.tag, &mut undone).map_err(|_| Lost)?;
+            while self.spans.get(self.span).is_some_and(|span| span.last < reply.place) {
+                self.span += 1;
+            }
+            let current = self
+                .spans
+                .get(self.span)
+                .filter(|span| span.first <= reply.place)
+                .copied();
+            match frame.tag {
+                b'E' => {
+                    let job = current.map(|span| span.job);
+                    self.failure = Some(job.map_or(Failure::OfAll, Failure::Of));
+                    let is_gone = frames::field(body, b'C') == Some(b"26000");
+                    server.prepared.failed_at(reply.place);
+                    for note in undone.drain(..).chain(reply.failed) {
+                        undo(note, server);
+                    }
+                    // Whoever needs it prepares it again.
+                    if is_gone && let Some(Some(statement)) = job.map(|job| &self.jobs[job].statement) {
+                        server.prepared.remove(statement.number());
+                    }
+                }
+                b'Z' => {
+                    server.status = body[0];
+                    is_over = true;
+                }
+                // Of a text it is not said that it tells no rows.
+                b'n' if current.is_some_and(|span| span.is_simple) => {}
+                _ => {
+                    if let Some(Span { job, .. }) = current.filter(|_| reply.is_visible) {
+                        let (begin, end) = &mut self.ranges[job];
+                        if *end == 0 {
+                            *begin = self.out.len();
+                        }
+                        // Of one that is too long nothing is wanted.
+                        if self.kind == Kind::Change || *end <= *begin + ANSWER_BYTES_MAX {
+                            self.out.extend_from_slice(&bytes[..frame.length]);
+                        }
+                        *end = self.out.len();
+                    }
+                }
+            }
+            at += frame.length;
+        }
+        server.input.advance(at);
+        Ok(is_over)
+    }
+
+    /// Tells each what came of it.
+    pub(crate) fn arrive(mut self) -> Arrival {
+        let jobs = std::mem::take(&mut self.jobs);
+        let out = std::mem::take(&mut self.out).freeze();
+        let count = jobs.len() as u64;
+        let mut arrival = Arrival {
+            back: Vec::new(),
+            is_well: self.failure.is_none(),
+        };
+        for (at, job) in jobs.into_iter().enumerate() {
+            let first = self.as_job[at];
+            let (begin, end) = self.ranges[first];
+            match (&self.failure, self.kind) {
+                (Some(Failure::OfAll), _) => {
+                    job.plan.doubt();
+                    job.answer(Answer::Alone(false));
+                }
+                (Some(Failure::Of(failed)), _) if *failed == first => job.answer(Answer::Alone(false)),
+                (Some(Failure::Of(_)), Kind::Change) => arrival.back.push(job),
+                (Some(Failure::Of(failed)), Kind::Read) if first > *failed => arrival.back.push(job),
+                (_, Kind::Read) if end > begin + ANSWER_BYTES_MAX => {
+                    job.plan.ban();
+                    job.answer(Answer::Alone(false));
+                }
+                _ => {
+                    job.plan.counts.shared(count);
+                    let answer = out.slice(begin..end);
+                    job.answer(Answer::Done(answer));
+                }
+            }
+        }
+        arrival
+    }
+
+    /// They go each by itself, as somebody holds them up. Only for those who read.
+    pub(crate) fn scatter(&mut self) {
+        debug_assert_eq!(self.kind, Kind::Read, "who changes has to wait for the commit");
+        for job in self.jobs.drain(..) {
+            job.answer(Answer::Alone(true));
+        }
+        self.as_job.clear();
+    }
+}
+
+impl Drop for Trip {
+    fn drop(&mut self) {
+        let answer = || match self.kind {
+            Kind::Change if self.is_sent => Answer::Unknown,
+            _ => Answer::Alone(false),
+        };
+        let answers: Vec<Answer> = self.jobs.iter().map(|_| answer()).collect();
+        for (job, answer) in self.jobs.drain(..).zip(answers) {
+            job.answer(answer);
+        }
+    }
+}
+
+/// Sends what is to be sent and waits for more to come.
+pub(crate) async fn fill(server: &mut Server) -> Result<(), Lost> {
+    let filled = poll_fn(|context| {
+        if let Poll::Ready(Err(error)) = server.poll_send(context) {
+            // Its last word may still be to be read.
+            if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
+                return Poll::Ready(Err(error));
+            }
+            server.output.clear();
+        }
+        match ready!(poll_take(server, context))? {
+            0 => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            _ => Poll::Ready(Ok(())),
+        }
+    });
+    Ok(filled.await?)
+}
+
+/// What was noted did not come about.
+fn undo(note: Note, server: &mut Server) {
+    match note {
+        Note::Prepared { number } => server.prepared.remove(number),
+        Note::Evicted { number } => server.prepared.put_back(number),
+        _ => {}
+    }
+}
+
+fn ask(server: &mut Server, asked: Asked, is_ours: bool) {
+    let refused = server.replies.ask(asked, is_ours, None);
+    debug_assert!(refused.is_none(), "nothing is passed over before a trip is sent");
+}
+
+/// A statement of ours, with parameters as text.
+fn put_ours(server: &mut Server, statement: &Statement, parameters: &[&str]) {
+    let refused = server.prepare(statement);
+    debug_assert!(refused.is_none(), "nothing is passed over before a trip is sent");
+    let name = server_name(statement.number());
+    let mut bound = vec![0, 0];
+    bound.extend_from_slice(&u16::try_from(parameters.len()).expect("there are few").to_be_bytes());
+    for parameter in parameters {
+        let length = u32::try_from(parameter.len()).expect("a name is short");
+        bound.extend_from_slice(&length.to_be_bytes());
+        bound.extend_from_slice(parameter.as_bytes());
+    }
+    bound.extend_from_slice(&[0, 0]);
+    frames::put(&mut server.output, b'B', &[&[0], name.as_bytes(), &[0], &bound]);
+    ask(server, Asked::Bind, true);
+    frames::put(&mut server.output, b'E', &[&[0; 5]]);
+    ask(server, Asked::Execute, true);
+}
+
+fn put_job(server: &mut Server, job: &Job) {
+    match &job.ask {
+        Ask::Simple(text) => {
+            let place = server.replies.next_place();
+            frames::put(&mut server.output, b'P', &[&[0], text, &[0, 0, 0]]);
+            server.prepared.set_unnamed(Unnamed::Unknown, place);
+            ask(server, Asked::Parse, true);
+            frames::put(&mut server.output, b'B', &[&[0; 8]]);
+            ask(server, Asked::Bind, true);
+            if job.plan.tells_rows() {
+                frames::put(&mut server.output, b'D', &[b"P\0"]);
+                ask(server, Asked::Describe, false);
+            }
+            frames::put(&mut server.output, b'E', &[&[0; 5]]);
+            ask(server, Asked::Execute, false);
+        }
+        Ask::Extended { bound, steps, .. } => {
+            let statement = job.statement.as_ref().expect("what is bound was prepared");
+            let refused = server.prepare(statement);
+            debug_assert!(refused.is_none(), "nothing is passed over before a trip is sent");
+            let name = server_name(statement.number());
+            for step in steps.iter() {
+                match step {
+                    Step::Parse => {}
+                    Step::DescribeStatement => {
+                        frames::put(&mut server.output, b'D', &[b"S", name.as_bytes(), &[0]]);
+                        ask(server, Asked::Describe, false);
+                    }
+                    Step::Bind => {
+                        frames::put(&mut server.output, b'B', &[&[0], name.as_bytes(), &[0], bound]);
+                        ask(server, Asked::Bind, false);
+                    }
+                    Step::DescribePortal => {
+                        frames::put(&mut server.output, b'D', &[b"P\0"]);
+                        ask(server, Asked::Describe, false);
+                    }
+                    Step::Execute => {
+                        frames::put(&mut server.output, b'E', &[&[0; 5]]);
+                        ask(server, Asked::Execute, false);
+                    }
+                }
+            }
+        }
+    }
+}

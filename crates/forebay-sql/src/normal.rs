@@ -1,0 +1,63 @@
+//! Normal: a text of PostgreSQL's without its literals and comments, by which texts are told apart that differ in nothing else.
+//!
+//! Promises: two texts of one normal form have the same tokens, but for what stands in numbers and strings, and blanks between the same of
+//! them.
+
+use super::dialect::Dialect;
+use super::lexer::{Kind, Lexer};
+
+/// Appends the normal form to `out`. False where there is none: for a backslash, a hint, and quotes without an end.
+#[must_use]
+pub fn normal(sql: &str, out: &mut String) -> bool {
+    if sql.as_bytes().contains(&b'\\') {
+        return false;
+    }
+    let mut end = 0;
+    for token in Lexer::new(Dialect::Postgres, sql) {
+        let Ok(token) = token else { return false };
+        let begin = token.text.as_ptr().addr() - sql.as_ptr().addr();
+        if begin > end {
+            out.push(' ');
+        }
+        end = begin + token.text.len();
+        match token.kind {
+            Kind::Digits => out.push('0'),
+            Kind::Text => out.push_str("''"),
+            Kind::Hint | Kind::Executable => return false,
+            Kind::Word | Kind::QuotedName | Kind::Parameter | Kind::Symbol => out.push_str(token.text),
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(sql: &str) -> Option<String> {
+        let mut out = String::new();
+        normal(sql, &mut out).then_some(out)
+    }
+
+    #[test]
+    fn only_literals_blanks_and_comments_are_left_out() {
+        let wanted = form("SELECT a FROM t WHERE b = 5 AND c = 'x'");
+        assert_eq!(wanted.as_deref(), Some("SELECT a FROM t WHERE b = 0 AND c = ''"));
+        assert_eq!(
+            form("SELECT a  FROM/* of it */t\n WHERE b = 77 AND c = 'it''s' -- end").as_deref(),
+            Some("SELECT a FROM t WHERE b = 0 AND c = ''")
+        );
+        for other in [
+            "SELECT a FROM t WHERE b =5 AND c = 'x'",
+            "SELECT a FROM t WHERE b = $1 AND c = 'x'",
+            "SELECT \"a\" FROM t WHERE b = 5 AND c = 'x'",
+            "SELECT a FROM t WHERE b = 5.5 AND c = 'x'",
+            "SELECT a FROM t WHERE b = -5 AND c = 'x'",
+        ] {
+            assert_ne!(form(other), wanted, "{other}");
+        }
+        for none in ["SELECT 'a\\'", "SELECT 'open", "SELECT /*+ hint */ 1"] {
+            assert_eq!(form(none), None, "{none}");
+        }
+    }
+}
