@@ -299,12 +299,12 @@ impl Pool {
     /// Dropped before it completes, whoever waits next is served.
     pub(crate) async fn acquire(&self, beginning: &Beginning, last: Option<Lent>) -> Result<Box<Server>, Unavailable> {
         let strays = self.terms.read().limits.strays;
-        let is_preferred = |server: &Box<Server>| match strays {
+        let is_preferred = |server: &Server| match strays {
             false => Some(server.lent) == last,
             true => server.beginning == *beginning && !server.lent.is_of(last),
         };
         loop {
-            let grant = match self.places.claim(beginning.clone(), is_preferred) {
+            let grant = match self.places.claim(beginning.clone(), |server| is_preferred(server)) {
                 Claim::Granted(grant) => grant,
                 Claim::Crowded(waiting, longest) => return Err(Unavailable::Crowded { waiting, longest }),
                 Claim::Wait(granted) => match self.wait(granted).await? {

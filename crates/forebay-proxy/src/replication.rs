@@ -38,9 +38,15 @@ pub async fn replicate(
     let connected = match let_in {
         Ok((registration, upstream)) => match connect(&upstream, identity).await {
             Ok(link) => Ok((registration, link)),
-            Err(error) => Err(put_fatal(&mut output, &error.into())),
+            Err(error) => {
+                put_fatal(&mut output, &error.into());
+                Err(())
+            }
         },
-        Err(error) => Err(put_refusal(&mut output, &error)),
+        Err(error) => {
+            put_refusal(&mut output, &error);
+            Err(())
+        }
     };
     let served = match connected {
         Ok((registration, link)) => relay(&mut stream, input, output, &registration, link).await,

@@ -3,7 +3,6 @@
 //! Promises: it knows what it was asked and has not answered, what is prepared and set on it. It may be lent on when it
 //! [is clean](Server::is_clean), and never before.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ use crate::places::{OfKind, Place};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
 use crate::statements::{Named, Prepared, Statement, Unnamed, server_name};
-use crate::welcome::Welcome;
+use crate::welcome::{Reported, Welcome};
 
 /// So many statements are kept prepared on a connection.
 const PREPARED_MAX: usize = 256;
@@ -99,9 +98,6 @@ impl Shown {
         self.prepared.load(Ordering::Relaxed)
     }
 }
-
-/// What the server reports of its settings.
-pub(crate) type Reported = BTreeMap<Bytes, Bytes>;
 
 /// A server connection.
 #[derive(Debug)]

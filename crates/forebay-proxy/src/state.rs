@@ -20,10 +20,11 @@ use crate::lent::Lent;
 use crate::numbers::Numbers;
 use crate::pool::{Pool, PoolMode};
 use crate::replies::Asked;
-use crate::server::{Note, Reported, Server};
+use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::company::Company;
 use crate::statements::{Named, Names, Prepared, Statement};
+use crate::welcome::Reported;
 
 /// What is left is asked again so often, where the asking was cancelled.
 const IN_VAIN_MAX: usize = 3;

@@ -14,7 +14,6 @@ use crate::effects::Suspects;
 use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
 use crate::settings::Settings;
-use crate::sharing::company::Company;
 use crate::sharing::plan::Plan;
 
 /// So much is shown of a text.
@@ -43,7 +42,7 @@ pub(crate) struct Statement {
     asks_for_numbers: bool,
     may_copy_in: bool,
     /// What is known of it in the company that asked last.
-    plan: Mutex<Option<(Weak<Company>, Arc<Plan>)>>,
+    plan: Mutex<Option<(u64, Arc<Plan>)>>,
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -118,16 +117,16 @@ impl Statement {
         Arc::ptr_eq(&self.identity.settings, settings) || self.identity.settings == *settings
     }
 
-    /// What is known of it in this company; made where that is not known yet.
-    pub(crate) fn plan(&self, company: &Arc<Company>, make: impl FnOnce() -> Option<Arc<Plan>>) -> Option<Arc<Plan>> {
+    /// What is known of it in the company of this number; made where that is not known yet.
+    pub(crate) fn plan(&self, company: u64, make: impl FnOnce() -> Option<Arc<Plan>>) -> Option<Arc<Plan>> {
         let mut plan = self.plan.lock();
         if let Some((of, known)) = &*plan
-            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(company))
+            && *of == company
         {
             return Some(Arc::clone(known));
         }
         let made = make()?;
-        *plan = Some((Arc::downgrade(company), Arc::clone(&made)));
+        *plan = Some((company, Arc::clone(&made)));
         Some(made)
     }
 

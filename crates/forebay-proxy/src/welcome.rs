@@ -2,6 +2,7 @@
 //!
 //! Promises: who waits for a connection only to be greeted hears of it as soon as another one has it. Only so many beginnings are known.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,7 +11,9 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::beginning::Beginning;
-use crate::server::Reported;
+
+/// What the server reports of its settings.
+pub(crate) type Reported = BTreeMap<Bytes, Bytes>;
 
 /// So many ways to begin are known without a connection.
 const KNOWN_MAX: usize = 64;

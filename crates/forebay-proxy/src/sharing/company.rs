@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -34,6 +35,8 @@ pub(crate) struct Companies {
 /// Sessions that may travel together.
 #[derive(Debug)]
 pub(crate) struct Company {
+    /// What tells it from all others, also of other pools.
+    pub(crate) number: u64,
     pub(crate) beginning: Beginning,
     pub(crate) settings: Arc<Settings>,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
@@ -66,7 +69,9 @@ impl Companies {
             all.retain(|company| Arc::strong_count(company) > 1);
         }
         (all.len() < COMPANIES_MAX).then(|| {
+            static LAST: AtomicU64 = AtomicU64::new(0);
             let company = Arc::new(Company {
+                number: LAST.fetch_add(1, Ordering::Relaxed),
                 beginning: beginning.clone(),
                 settings: Arc::clone(settings),
                 plans: RwLock::default(),

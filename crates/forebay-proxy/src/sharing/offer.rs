@@ -155,7 +155,7 @@ impl State {
                     return None;
                 }
                 let make = || plan_of(&company, text_of(statement.definition()));
-                (statement.plan(&company, make)?, Some(statement))
+                (statement.plan(company.number, make)?, Some(statement))
             }
         };
         let kind = plan.kind()?;

@@ -202,7 +202,7 @@ impl Trip {
                     let is_gone = frames::field(body, b'C') == Some(b"26000");
                     server.prepared.failed_at(reply.place);
                     for note in undone.drain(..).chain(reply.failed) {
-                        undo(note, server);
+                        undo(&note, server);
                     }
                     // Whoever needs it prepares it again.
                     if is_gone && let Some(Some(statement)) = job.map(|job| &self.jobs[job].statement) {
@@ -311,10 +311,10 @@ pub(crate) async fn fill(server: &mut Server) -> Result<(), Lost> {
 }
 
 /// What was noted did not come about.
-fn undo(note: Note, server: &mut Server) {
+fn undo(note: &Note, server: &mut Server) {
     match note {
-        Note::Prepared { number } => server.prepared.remove(number),
-        Note::Evicted { number } => server.prepared.put_back(number),
+        Note::Prepared { number } => server.prepared.remove(*number),
+        Note::Evicted { number } => server.prepared.put_back(*number),
         _ => {}
     }
 }

@@ -146,7 +146,7 @@ fn by_messages(number: usize, text: &str, values: &[String], form: usize, is_bin
     let mut step = Step::new();
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     let name = match form {
-        1 if number % 2 == 0 => format!("s{number}"),
+        1 if number.is_multiple_of(2) => format!("s{number}"),
         _ => String::new(),
     };
     // What has no name is prepared each time.

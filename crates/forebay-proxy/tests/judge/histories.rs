@@ -165,19 +165,19 @@ fn what_each_was_told_is_what_is_there() {
             (
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'histories' AND pid <> pg_backend_pid() \
                  AND application_name <> 'stranger' ORDER BY random() LIMIT 2",
-                150,
+                "0.15",
             ),
             // Holds a lock for longer than anybody waits in company.
-            ("BEGIN; UPDATE counters SET n = n WHERE id < 2; SELECT pg_sleep(0.06); COMMIT", 40),
+            ("BEGIN; UPDATE counters SET n = n WHERE id < 2; SELECT pg_sleep(0.06); COMMIT", "0.04"),
         ]
         .into_iter()
-        .map(|(text, pause_ms)| {
+        .map(|(text, pause_s)| {
             let (upstream, is_over) = (upstream.clone(), Arc::clone(&is_over));
             std::thread::spawn(move || {
                 let mut client = Client::connect(&upstream, name, &[("application_name", "stranger")]);
                 while !is_over.load(Ordering::Relaxed) {
                     client.ask(&Step::query(text));
-                    std::thread::sleep(Duration::from_millis(pause_ms));
+                    client.ask(&Step::query(&format!("SELECT pg_sleep({pause_s})")));
                 }
             })
         })
@@ -210,7 +210,7 @@ fn settle(upstream: &str, name: &str) {
     let busy = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'histories' AND state <> 'idle' AND pid <> pg_backend_pid()";
     while !client.ask(&Step::query(busy)).contains("x010\n") {
         assert!(begun.elapsed() < Duration::from_secs(20), "something runs on");
-        std::thread::sleep(Duration::from_millis(20));
+        client.ask(&Step::query("SELECT pg_sleep(0.02)"));
     }
 }
 

@@ -118,6 +118,10 @@ fn ten_thousand_idle_clients_and_a_thousand_busy_ones_share_twenty_connections()
 
 /// They send a byte now and then, and never what lets them in.
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "bytes that come slowly: on a thread of the test's own"
+)]
 fn who_trickles_is_hung_up_on_in_time_and_hinders_nobody() {
     let proxy = proxy(postgres(), &["--startup-timeout", "1s"]);
     let opening = startup(&[
@@ -273,6 +277,10 @@ async fn wrong_passwords_at_a_rate_let_nobody_in_and_keep_nobody_out() {
 
 /// So many who come at once are asked about by few connections: others find room at the database.
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "that nothing comes to be shows only in time: on a thread of the test's own"
+)]
 fn logins_take_few_connections_from_the_database() {
     const AT_ONCE: usize = 16;
     const COME: usize = 200;

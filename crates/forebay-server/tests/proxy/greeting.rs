@@ -66,6 +66,10 @@ fn nobody_stands_at_the_door_because_others_are_at_work() {
 
 /// Two come that begin alike, before anybody did: as soon as one of them is greeted both are, though the connection goes to another.
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "who waits has to have waited: on a thread of the test's own"
+)]
 fn who_waits_to_be_greeted_is_when_another_is() {
     let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
     let waiting = |count: f64| while proxy.metric("forebay_clients_waiting").unwrap() != Some(count) {};

@@ -8,6 +8,7 @@
 //! cascade comes first in its own table; elsewhere the deletion is PostgreSQL's error, also where PostgreSQL would have come to that row
 //! in time.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::compiler::Compiler;
@@ -121,15 +122,13 @@ impl Compiler<'_> {
         };
         let mut next = vec![first.to_owned()];
         while let Some(table) = next.pop() {
-            if !reach.referring.contains_key(&table) {
-                let keys = self.foreign_keys_to(&table)?;
-                next.extend(
-                    keys.iter()
-                        .filter(|(_, key)| cascades(key))
-                        .map(|(child, _)| child.clone()),
-                );
-                reach.referring.insert(table, keys);
-            }
+            let Entry::Vacant(unmet) = reach.referring.entry(table) else {
+                continue;
+            };
+            let keys = self.foreign_keys_to(unmet.key())?;
+            let further = keys.iter().filter(|(_, key)| cascades(key));
+            next.extend(further.map(|(child, _)| child.clone()));
+            unmet.insert(keys);
         }
         let matter = reach.that_matter(first);
         if !matter.is_empty() {
