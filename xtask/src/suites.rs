@@ -275,7 +275,7 @@ fn pgx() -> Result<(), String> {
 fn tokio_postgres() -> Result<(), String> {
     const PORT: &str = "5433";
     install::servers()?;
-    let metadata = cargo(["metadata", "--format-version", "1", "--offline"]).told();
+    let metadata = cargo(["metadata", "--format-version", "1", "--locked"]).told();
     let metadata = metadata.ok_or("cargo does not tell where tokio-postgres is")?;
     let manifests = metadata
         .split("\"manifest_path\":\"")

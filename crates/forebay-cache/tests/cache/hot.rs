@@ -166,7 +166,12 @@ async fn hot_keys_are_saved_and_loaded_back() {
     let hot = cache.hot_keys(10);
     let saved = serde_json::to_string(&hot).unwrap();
     let loaded: HotKeys<u64> = serde_json::from_str(&saved).unwrap();
-    assert_eq!(loaded, hot);
+    // JSON's reader may be off by the last bit of a number.
+    assert_eq!(loaded.keys.len(), hot.keys.len());
+    for ((key, uses), (saved_key, saved_uses)) in loaded.keys.iter().zip(&hot.keys) {
+        assert_eq!(key, saved_key);
+        assert!((uses / saved_uses - 1.0).abs() < 1e-12, "{uses} {saved_uses}");
+    }
     let next = lasting(&database).build();
     let warmed = next.warm(loaded, |_| {}).await;
     assert!(warmed.done >= 3);
