@@ -162,7 +162,7 @@ pub struct Settings {
     pub pool_mode: Option<Lent>,
 
     /// With --upstream: what clients ask at the same time travels to the database together, where nobody can tell [default: true]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub sharing: Option<bool>,
 
     /// With --upstream: what currval and lastval know of numbers that a client has drawn on a connection that another had since [default:

@@ -182,7 +182,7 @@ fn same_in_both(given: &[(&str, &str)]) -> Options {
     let text: String = given
         .iter()
         .map(|(key, text)| {
-            let number = text.parse::<u32>().is_ok() || *text == "true";
+            let number = text.parse::<u32>().is_ok() || text.parse::<bool>().is_ok();
             if number {
                 format!("{key} = {text}\n")
             } else {
@@ -333,7 +333,7 @@ fn every_option_says_its_true_default() {
         }
     }
     assert!(
-        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 4,
+        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 6,
         "all but what has no default"
     );
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
