@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use forebay_sql::{Effect, NotShown, Touches, touches};
 use parking_lot::Mutex;
 
-use super::facts::Found;
+use super::facts::{Found, is_of_the_catalog};
 use super::reviewed::unsteady;
 
 /// What the catalog said is believed for so long, where no table was changed through the proxy meanwhile.
@@ -114,7 +114,12 @@ impl Plan {
     pub(crate) fn of(text: &str, normal: &str, quick: Duration) -> Self {
         Self {
             text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
-            touches: touches(text),
+            touches: touches(text).and_then(|touches| {
+                let is_of_it = touches.names.iter().any(|name| is_of_the_catalog(name));
+                (!is_of_it)
+                    .then_some(touches)
+                    .ok_or(NotShown("names something of the catalog"))
+            }),
             quick,
             learnt: Mutex::default(),
             until_ms: AtomicU64::new(0),
@@ -364,5 +369,7 @@ mod tests {
         let plan = plan("SELECT 1; SELECT 2");
         assert!(!plan.is_due(0) && plan.kind().is_none());
         assert_eq!(plan.why_not().as_deref(), Some("it is more than one statement"));
+        let of_the_catalog = Plan::of("SELECT pg_backend_pid()", "", Duration::ZERO);
+        assert!(!of_the_catalog.is_due(0) && of_the_catalog.kind().is_none());
     }
 }

@@ -45,7 +45,7 @@ fn files_of(proxy: &Forebay) -> usize {
 }
 
 /// Waits until something is so, which it is soon.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "{what}");

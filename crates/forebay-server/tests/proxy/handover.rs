@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use testbed::{Folder, Forebay};
 
 use crate::client::{PATIENCE, query};
+use crate::crowd::until;
 use crate::{PROGRAM, at, postgres};
 
 fn start(folder: &Folder, arguments: &[&str]) -> Result<Forebay, String> {
@@ -72,8 +73,10 @@ fn nobody_is_refused_and_who_is_there_stays() {
     assert_eq!(new.http_address(), old.http_address());
     assert_eq!(psql_by_socket(folder.path(), address), "7");
     let mut here = at(address);
-    let there = new.metric("forebay_connections").unwrap();
-    assert_eq!(there, Some(1.0), "whoever comes is at the new one");
+    // Whoever comes is at the new one; those who came before have gone, as it notices in a moment.
+    until("all others have gone", || {
+        new.metric("forebay_connections").unwrap() == Some(1.0)
+    });
     // Who was there goes on, and a cancel reaches him by way of the new one.
     assert_eq!(stays.ask("SHOW application_name"), "stays");
     stays.run("COMMIT");
