@@ -380,6 +380,8 @@ impl Session {
                 self.client.input.advance(length);
                 put_cancelled(&mut self.client.output);
                 frames::put(&mut self.client.output, b'Z', &[b"I"]);
+                // A Parse is done before what is cancelled.
+                self.state.has_travelled(travelling);
                 return Ok(None);
             }
         };

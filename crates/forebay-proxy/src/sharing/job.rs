@@ -39,6 +39,8 @@ pub(crate) struct Job {
     pub(crate) ask: Ask,
     /// Of an [`Ask::Extended`].
     pub(crate) statement: Option<Arc<Statement>>,
+    /// Of the table whose rows it changes, as it was when it was found that it may travel: what is learnt while it waits does not matter to it.
+    pub(crate) mark: Option<Arc<str>>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -47,12 +49,14 @@ impl Job {
         plan: Arc<Plan>,
         ask: Ask,
         statement: Option<Arc<Statement>>,
+        mark: Option<Arc<str>>,
     ) -> (Self, oneshot::Receiver<Answer>) {
         let (answer, told) = oneshot::channel();
         let job = Self {
             plan,
             ask,
             statement,
+            mark,
             answer,
         };
         (job, told)

@@ -171,7 +171,10 @@ impl State {
                 learns_for: is_due.then(|| Arc::clone(&company)),
             }))
         };
-        if is_due || !company.may_share(kind) || !plan.may_share(keeps_numbers) {
+        let may_share = !is_due && company.may_share(kind) && plan.may_share(keeps_numbers);
+        let mark = plan.mark();
+        // It may have been learnt anew between the two.
+        if !may_share || (kind == Kind::Change && mark.is_none()) {
             return alone(plan, None);
         }
         let mut told = None;
@@ -184,7 +187,7 @@ impl State {
                     steps: extended.steps,
                 },
             };
-            let (job, receiver) = Job::new(Arc::clone(&plan), ask, statement.clone());
+            let (job, receiver) = Job::new(Arc::clone(&plan), ask, statement.clone(), mark.clone());
             told = Some(receiver);
             job
         });

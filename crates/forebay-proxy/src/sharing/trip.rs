@@ -134,12 +134,12 @@ impl Trip {
                 last: server.replies.next_place() - 1,
                 is_simple: matches!(job.ask, Ask::Simple(_)),
             });
-            if let (Some(table), Some(mark)) = (job.plan.changed_table(), job.plan.mark())
+            if let (Some(table), Some(mark)) = (job.plan.changed_table(), &job.mark)
                 && !marks
                     .iter()
-                    .any(|(known, as_marked)| known == table && *as_marked == mark)
+                    .any(|(known, as_marked)| known == table && as_marked == mark)
             {
-                marks.push((table.to_owned(), mark));
+                marks.push((table.to_owned(), Arc::clone(mark)));
             }
         }
         for (table, mark) in &marks {
@@ -205,7 +205,8 @@ impl Trip {
                         undo(&note, server);
                     }
                     // Whoever needs it prepares it again.
-                    if is_gone && let Some(Some(statement)) = job.map(|job| &self.jobs[job].statement) {
+                    let job = job.and_then(|job| self.jobs.get(job));
+                    if is_gone && let Some(statement) = job.and_then(|job| job.statement.as_ref()) {
                         server.prepared.remove(statement.number());
                     }
                 }
