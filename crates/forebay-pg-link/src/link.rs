@@ -333,7 +333,10 @@ impl Link {
                 self.readied += 1;
             }
             Tag::PARAMETER_STATUS => {
-                let (name, value) = message.parameter_status()?;
+                let (name, value) = match message.parameter_status() {
+                    Ok(setting) => setting,
+                    Err(malformed) => return Err(self.broke(&malformed.to_string())),
+                };
                 match self.parameters.get_mut(name) {
                     Some(kept) => value.clone_into(kept),
                     None => drop(self.parameters.insert(name.to_owned(), value.to_owned())),

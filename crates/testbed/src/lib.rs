@@ -8,8 +8,8 @@
 //! Does not know: any client library or async runtime, nor what tests do with a server. A server is reached by its `url()`, as
 //! a user would reach it.
 //!
-//! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays, slows and garbles, also at a moment that it
-//! tells by the bytes.
+//! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays, slows, merges, splits and garbles, also at a
+//! moment that it tells by the bytes.
 //!
 //! Tests that need a PostgreSQL or a MySQL of any make ask for `for_tests()`: it starts one, unless `FOREBAY_TEST_POSTGRES` or
 //! `FOREBAY_TEST_MYSQL` names another by its URL, as a user who may create databases. There they keep to databases or schemas

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use forebay_mysql_link::{Config, ConnectError, LinkError, connect};
+use forebay_mysql_link::{Config, ConnectError, Link, LinkError, connect};
 use testbed::{Behaviour, Deed, Ending, Moment, Proxy, Side};
 
-use super::{answer, link, link_to, query, server_url};
+use super::pipelines::execute;
+use super::{answer, link, link_to, prepare, query, rows, server_url};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -91,6 +92,58 @@ async fn answers_are_the_same_however_the_network_splits_them() {
     // Bytes trickle: packets come in parts, headers too.
     proxy.set(Behaviour::Slow(4_000));
     assert_eq!(query(&mut link, sql).await, whole);
+}
+
+/// Many statements sent ahead, in several writes, with answers of many sizes, some of which are errors: all that was said to them.
+async fn pipelined(link: &mut Link) -> Vec<String> {
+    let mut told = vec![query(link, "CREATE TEMPORARY TABLE t (a INT PRIMARY KEY, b TEXT)").await];
+    let (insert, mut none) = prepare(link, "INSERT INTO t SELECT ? + 0, REPEAT('x', ?)").await;
+    let (select, mut columns) = prepare(link, "SELECT b FROM t WHERE a <= ?").await;
+    // The second 8,192 is there already.
+    let lengths = ["0", "1", "8192", "7", "8192", "16384", "300"];
+    for length in lengths {
+        execute(link, insert, &[Some(length), Some(length)]);
+        execute(link, select, &[Some(length)]);
+        link.send().await.unwrap();
+    }
+    let texts = [
+        "SELECT COUNT(*), SUM(a), NULL FROM t",
+        "SELECT 1; SELECT x; SELECT 2",
+        "SELECT a, b FROM t ORDER BY a",
+        "SELECT 1; DO 1; SELECT 2",
+        "",
+    ];
+    for text in texts {
+        link.outbox().query(text).unwrap();
+        link.send().await.unwrap();
+    }
+    for _ in lengths {
+        told.push(rows(link, &mut none).await.0);
+        told.push(rows(link, &mut columns).await.0);
+    }
+    for _ in texts {
+        told.push(answer(link).await.unwrap());
+    }
+    assert!(link.is_idle());
+    told
+}
+
+#[tokio::test]
+async fn a_pipelined_session_is_answered_the_same_on_every_network() {
+    let straight = pipelined(&mut link().await).await;
+    assert_eq!(straight.len(), 20);
+    assert_eq!(straight[9], "X(1062)", "an error is in the middle");
+    for behaviour in [
+        Behaviour::Merge(Duration::from_millis(20)),
+        Behaviour::Split,
+        Behaviour::Delay(Duration::from_millis(5)),
+    ] {
+        let (proxy, url) = proxy();
+        let mut link = link_to(&url).await;
+        proxy.set(behaviour);
+        let told = tokio::time::timeout(SOON, pipelined(&mut link)).await;
+        assert_eq!(told.expect("no wait is for ever"), straight, "{behaviour:?}");
+    }
 }
 
 #[tokio::test]

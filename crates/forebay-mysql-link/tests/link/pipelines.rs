@@ -8,7 +8,7 @@ use forebay_mysql_link::{ColumnType, Link, Packet, Parameter, put_length_encoded
 use super::{answer, link, prepare, query, rows};
 
 /// Parameters as text, or NULL.
-fn execute(link: &mut Link, statement: u32, parameters: &[Option<&str>]) {
+pub(super) fn execute(link: &mut Link, statement: u32, parameters: &[Option<&str>]) {
     let encode = |value: &Option<&str>, bytes: &mut BytesMut| match value {
         None => Parameter::Null,
         Some(value) => {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use forebay_pg_link::{Config, ConnectError, LinkError, connect};
+use bytes::BufMut;
+use forebay_pg_link::{Config, ConnectError, IsNull, Link, LinkError, connect};
 use testbed::{Behaviour, Deed, Ending, Moment, Proxy, Side};
 
 use super::{answers, link, link_to, query, server_url};
@@ -93,6 +94,69 @@ async fn answers_are_the_same_however_the_network_splits_them() {
     // Bytes trickle: messages come in parts, headers too.
     proxy.set(Behaviour::Slow(4_000));
     assert_eq!(query(&mut link, sql).await, whole);
+}
+
+/// Many statements sent ahead, in several writes, with answers of many sizes, some of which are errors: all that was said to them.
+async fn pipelined(link: &mut Link) -> Vec<String> {
+    let mut told = vec![query(link, "CREATE TEMP TABLE t (a int PRIMARY KEY, b text)").await];
+    let outbox = link.outbox();
+    outbox
+        .parse("insert", "INSERT INTO t SELECT $1::int, repeat('x', $1::int)", &[])
+        .unwrap();
+    outbox
+        .parse("select", "SELECT b FROM t WHERE a <= $1::int", &[])
+        .unwrap();
+    outbox.sync();
+    // The second 8,192 is there already: what follows it up to the Sync is skipped.
+    let lengths = ["0", "1", "8192", "7", "8192", "16384", "300"];
+    for length in lengths {
+        for statement in ["insert", "select"] {
+            let encode = |value: &str, bytes: &mut bytes::BytesMut| {
+                bytes.put_slice(value.as_bytes());
+                Ok(IsNull::No)
+            };
+            let outbox = link.outbox();
+            outbox.bind("", statement, [], [length], encode, []).unwrap();
+            outbox.execute("", 0).unwrap();
+        }
+        link.outbox().flush();
+        link.send().await.unwrap();
+    }
+    link.outbox().sync();
+    let texts = [
+        "SELECT count(*), sum(a), NULL FROM t",
+        "DO $$ BEGIN RAISE NOTICE 'n'; END $$; SELECT 1 / 0; SELECT 2",
+        "COPY (SELECT a, b FROM t ORDER BY a) TO STDOUT",
+        "SELECT n FROM generate_series(1, 100) AS n",
+        "",
+    ];
+    for text in texts {
+        link.outbox().query(text).unwrap();
+        link.send().await.unwrap();
+    }
+    while link.expected() > 0 {
+        told.push(answers(link).await.unwrap());
+    }
+    assert!(link.is_idle());
+    told
+}
+
+#[tokio::test]
+async fn a_pipelined_session_is_answered_the_same_on_every_network() {
+    let straight = pipelined(&mut link().await).await;
+    assert_eq!(straight.len(), 8);
+    assert!(straight[2].ends_with("E(23505)ZI"), "an error is in the middle");
+    for behaviour in [
+        Behaviour::Merge(Duration::from_millis(20)),
+        Behaviour::Split,
+        Behaviour::Delay(Duration::from_millis(5)),
+    ] {
+        let (proxy, url) = proxy();
+        let mut link = link_to(&url).await;
+        proxy.set(behaviour);
+        let told = tokio::time::timeout(SOON, pipelined(&mut link)).await;
+        assert_eq!(told.expect("no wait is for ever"), straight, "{behaviour:?}");
+    }
 }
 
 #[tokio::test]

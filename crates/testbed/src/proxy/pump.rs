@@ -1,7 +1,7 @@
 //! Pump: hands one side's bytes of one connection on to the other side.
 //!
 //! Promises: what was read is handed on in pieces, in order; before each piece the behaviour, the holds and the trap of that
-//! moment are asked. Holds at most one chunk.
+//! moment are asked. Holds at most one chunk, which what was sent later is merged into only as long as it fits.
 
 use std::{
     io::{Read, Write},
@@ -19,6 +19,12 @@ use super::{
 const CHUNK_BYTES: usize = 16 * 1024;
 /// A slow connection hands on so many pieces a second.
 const SLOW_PIECES: u32 = 50;
+/// Lengths of what is split, one after the other, again and again.
+const SPLIT_BYTES: [usize; 8] = [1, 3, 8, 2, 5, 1, 7, 4];
+/// Between two pieces of it, so that who reads has read the one before.
+const SPLIT_PAUSE: Duration = Duration::from_micros(20);
+/// A look at what has come takes as long if nothing has.
+const LOOK: Duration = Duration::from_millis(1);
 
 pub(super) fn run(mut from: TcpStream, to: TcpStream, side: Side, number: u64, shared: &Shared) {
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -28,8 +34,10 @@ pub(super) fn run(mut from: TcpStream, to: TcpStream, side: Side, number: u64, s
         number,
         shared,
         before: Vec::with_capacity(2 * SEQUENCE_BYTES_MAX),
+        pieces: 0,
     };
     while let Ok(length @ 1..) = from.read(&mut chunk) {
+        let length = pump.gather(&mut from, &mut chunk, length);
         if pump.hand_on(&mut chunk[..length]).is_none() {
             break;
         }
@@ -54,9 +62,39 @@ struct Pump<'a> {
     shared: &'a Shared,
     /// The last bytes that were handed on, as a sequence may come in several pieces.
     before: Vec<u8>,
+    /// So many were split off so far.
+    pieces: usize,
 }
 
 impl Pump<'_> {
+    /// Puts behind these bytes of the chunk what comes while bytes are merged. Returns how many there are now.
+    fn gather(&self, from: &mut TcpStream, chunk: &mut [u8], length: usize) -> usize {
+        let begun = Instant::now();
+        let mut state = self.shared.lock();
+        loop {
+            let Behaviour::Merge(time) = state.behaviour else {
+                return length;
+            };
+            if length == chunk.len() || !state.has(self.number) {
+                return length;
+            }
+            let wait = time.saturating_sub(begun.elapsed());
+            if wait.is_zero() {
+                break;
+            }
+            let waited = self.shared.changed.wait_timeout(state, wait);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        // What has come meanwhile is in the system's buffer, all of it. Whether it has ended is seen by the next read, too.
+        let more = from
+            .set_read_timeout(Some(LOOK))
+            .and_then(|()| from.read(&mut chunk[length..]));
+        let unbounded = from.set_read_timeout(None);
+        debug_assert!(unbounded.is_ok(), "no time is a time that can be set");
+        length + more.unwrap_or(0)
+    }
+
     /// Hands on what was read; none when the connection has ended.
     fn hand_on(&mut self, chunk: &mut [u8]) -> Option<()> {
         let mut rest = chunk;
@@ -64,6 +102,10 @@ impl Pump<'_> {
             let behaviour = self.wait()?;
             let length = match behaviour {
                 Behaviour::Slow(bytes) => (bytes / SLOW_PIECES).max(1) as usize,
+                Behaviour::Split => {
+                    self.pieces += 1;
+                    SPLIT_BYTES[self.pieces % SPLIT_BYTES.len()]
+                }
                 _ => rest.len(),
             };
             let (piece, after) = rest.split_at_mut(length.min(rest.len()));
@@ -93,7 +135,7 @@ impl Pump<'_> {
         let begun = Instant::now();
         let mut state = self.shared.lock();
         loop {
-            if !state.connections.iter().any(|(other, ..)| *other == self.number) {
+            if !state.has(self.number) {
                 return None;
             }
             let delay = match state.behaviour {
@@ -101,6 +143,7 @@ impl Pump<'_> {
                 Behaviour::Stall => None,
                 Behaviour::Delay(delay) => Some(delay),
                 Behaviour::Slow(_) => Some(Duration::from_secs(1) / SLOW_PIECES),
+                Behaviour::Split => Some(SPLIT_PAUSE),
                 behaviour => return Some(behaviour),
             };
             state = match delay.map(|delay| delay.saturating_sub(begun.elapsed())) {

@@ -22,6 +22,10 @@ pub enum Behaviour {
     Delay(Duration),
     /// Hands on so many bytes a second, each way of each connection.
     Slow(u32),
+    /// Hands on in one write what one side sends within that time, up to 16 KiB: what were several writes comes in one piece.
+    Merge(Duration),
+    /// Hands on a few bytes at a time, 1 to 8, each piece in a write of its own and a moment behind the one before.
+    Split,
     /// Ends the connections there are and every new one at once.
     Refuse,
     /// Hands the client, instead of each byte of the server's, one that is no text.
@@ -62,6 +66,11 @@ impl State {
             end(&client, ending);
             end(&server, ending);
         }
+    }
+
+    /// Whether the connection of this number has not ended.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.connections.iter().any(|(other, ..)| *other == number)
     }
 
     pub(super) fn is_held(&self, number: u64) -> bool {

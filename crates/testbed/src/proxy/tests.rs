@@ -43,11 +43,63 @@ fn ask(client: &mut TcpStream, words: &[u8]) -> std::io::Result<Vec<u8>> {
 fn bytes_pass_unchanged() {
     let (proxy, mut client) = echo();
     assert!(proxy.address().ip().is_loopback());
-    let words: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
-    // In pieces, because an echo that nobody reads stops reading.
-    for piece in words.chunks(10_000) {
-        assert_eq!(ask(&mut client, piece).unwrap(), piece);
+    let words: Vec<u8> = (0..40_000_u32).map(|number| (number % 251) as u8).collect();
+    for behaviour in [
+        Behaviour::Pass,
+        Behaviour::Merge(Duration::from_millis(2)),
+        Behaviour::Split,
+    ] {
+        proxy.set(behaviour);
+        // In pieces, because an echo that nobody reads stops reading; each in several writes, and more than a pump reads at a time.
+        for piece in words.chunks(20_000) {
+            for part in piece.chunks(1_500) {
+                client.write_all(part).unwrap();
+            }
+            let mut answer = vec![0; piece.len()];
+            client.read_exact(&mut answer).unwrap();
+            assert!(answer == piece, "{behaviour:?}");
+        }
     }
+}
+
+#[test]
+fn what_is_merged_comes_in_one_piece() {
+    let (proxy, mut client) = echo();
+    proxy.set(Behaviour::Merge(Duration::from_millis(500)));
+    client.set_nodelay(true).unwrap();
+    client.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let mut answer = [0; 100];
+    for words in [b"one", b"two", b"six"] {
+        client.write_all(words).unwrap();
+        assert!(client.read(&mut answer).is_err(), "handed on before the time was over");
+    }
+    client.set_read_timeout(Some(SOON)).unwrap();
+    let length = client.read(&mut answer).unwrap();
+    assert_eq!(&answer[..length], b"onetwosix");
+    // Who merges no more holds nothing back.
+    client.write_all(b"ten").unwrap();
+    proxy.set(Behaviour::Pass);
+    client.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
+    let length = client.read(&mut answer).unwrap();
+    assert_eq!(&answer[..length], b"ten");
+}
+
+#[test]
+fn what_is_split_comes_in_many_pieces() {
+    let (proxy, mut client) = echo();
+    proxy.set(Behaviour::Split);
+    let words = [7; 10_000];
+    // Whoever is kept from reading finds more than one piece: not each time.
+    let is_split = (0..20).any(|_| {
+        client.write_all(&words).unwrap();
+        let (mut pieces, mut left) = (0, words.len());
+        while left > 0 {
+            left -= client.read(&mut [0; 10_000]).unwrap();
+            pieces += 1;
+        }
+        pieces > 100
+    });
+    assert!(is_split);
 }
 
 #[test]
