@@ -52,6 +52,9 @@ use crate::database::MySql;
 use forebay_batch::load::{Key, Loader};
 use forebay_write::{Read, ReadError, Sql, SqlKey};
 
+/// The server works on one fetch while the callers of the other go on (measured; `docs/decisions/0006-databases-over-the-network.md`).
+const IN_FLIGHT: usize = 2;
+
 impl MySql {
     /// A loader with the default limits that runs `sql` for a key: `?` is the key, or the `?`s its parts in order, and the first
     /// row is its value, read into `V` by the names of its columns. No row: the key is missing. See [`one_row`].
@@ -60,7 +63,7 @@ impl MySql {
         K: Key + SqlKey,
         V: DeserializeOwned + Clone + Send + Sync + 'static,
     {
-        Loader::new(one_row(self, sql))
+        Loader::builder().max_in_flight(IN_FLIGHT).build(one_row(self, sql))
     }
 
     /// As [`loader`](Self::loader), with all rows of a key, in the query's order. No row: an empty vector. See [`all_rows`].
@@ -69,7 +72,7 @@ impl MySql {
         K: Key + SqlKey,
         V: DeserializeOwned + Clone + Send + Sync + 'static,
     {
-        Loader::new(all_rows(self, sql))
+        Loader::builder().max_in_flight(IN_FLIGHT).build(all_rows(self, sql))
     }
 }
 

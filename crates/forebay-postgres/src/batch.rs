@@ -13,6 +13,7 @@
 //! for the lock on a connection of its own ([`run_as_lock_waiter`]). One that has to keep its order waits in its place.
 
 mod interruption;
+mod one;
 mod prepared;
 mod recovery;
 mod sets;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::interruption::{Interruption, interruption};
+use self::one::Tried;
 use self::prepared::PreparedTexts;
 use self::sets::Set;
 use self::state::{Batch, Group, Mode};
@@ -39,7 +41,7 @@ use forebay_remote::backoff::Backoff;
 use forebay_remote::connections::Purpose;
 use forebay_remote::settled::{self, Settled, WriteResult};
 use forebay_sql::Role;
-use forebay_write::database::Answer;
+use forebay_write::database::{Answer, Running};
 use forebay_write::{StatementError, Write, WriteError};
 
 /// From so many rows on a set is cheaper than its parts (measured; `docs/decisions/0006-databases-over-the-network.md`).
@@ -53,12 +55,27 @@ const BEGIN: &str = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE";
 
 /// Runs the batch; one answer a write, in order.
 pub(crate) async fn run(inner: &Arc<Inner>, writes: Vec<Write>) -> Vec<Answer> {
-    let mut batch = Batch::new(inner, &writes, false);
-    batch.run().await;
-    settled::answers(batch.settled, writes, |write| {
+    let mut backoff = inner.connections.backoff();
+    let lock_waiter = |write| -> Running<'static, WriteResult> {
         let inner = Arc::clone(inner);
         Box::pin(async move { run_as_lock_waiter(&inner, write).await })
+    };
+    if let [write] = &*writes {
+        match one::attempt(inner, write, &mut backoff).await {
+            Tried::Settled(result) => return vec![Answer::Outcome(result)],
+            Tried::Locked => return writes.into_iter().map(lock_waiter).map(Answer::Deferred).collect(),
+            Tried::Undone => {}
+        }
+    }
+    // Much larger than what runs one that is prepared, which is most of those that are alone.
+    let settled = Box::pin(async {
+        let mut batch = Batch::new(inner, &writes, false);
+        batch.backoff = backoff;
+        batch.run().await;
+        batch.settled
     })
+    .await;
+    settled::answers(settled, writes, lock_waiter)
 }
 
 /// Runs one that waits for locks for as long as is tried at all.

@@ -184,6 +184,11 @@ impl Connection {
         Ok(prepared)
     }
 
+    /// The statement, if it is prepared.
+    pub(super) fn prepared(&mut self, sql: &str) -> Option<Prepared> {
+        self.statements.find(sql)
+    }
+
     /// Forgets one statement; whether it was prepared.
     pub(super) fn forget(&mut self, sql: &str) -> bool {
         self.statements.remove(sql).is_some()

@@ -124,6 +124,6 @@ mod tests {
         let (_connection, server) = test_server::connection().await;
         let postgres = Postgres::connect(&server.url()).await.unwrap();
         let size = size_of_val(&batch::run(&postgres.inner, Vec::new()));
-        assert!(size <= 4096, "{size} bytes");
+        assert!(size <= 2048, "{size} bytes");
     }
 }

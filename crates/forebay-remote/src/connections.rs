@@ -11,8 +11,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use deadpool::managed::{self, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult, Timeouts};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::backoff::Backoff;
 use crate::latest::Latest;
@@ -22,6 +22,13 @@ use forebay_write::WriteError;
 const TRUSTED_FOR: Duration = Duration::from_millis(100);
 /// How long a lost connection is waited for to end at the server, and before that for another one to kill it through.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Waits for nobody who has a connection.
+const AT_ONCE: Timeouts = Timeouts {
+    wait: Some(Duration::ZERO),
+    create: None,
+    recycle: None,
+};
 
 /// How connections to one database are made.
 pub trait Connector: Send + Sync + 'static {
@@ -265,8 +272,15 @@ impl<C: Connector> Connections<C> {
             Purpose::Read => &self.readers,
             Purpose::Write => &self.writers,
         };
+        // Mostly there is one: no timer is made for that.
+        match Arc::clone(semaphore).try_acquire_owned() {
+            Ok(permit) => return Ok(permit),
+            Err(TryAcquireError::Closed) => return Err(WriteError::Closed),
+            Err(TryAcquireError::NoPermits) => {}
+        }
         let turn = tokio::time::timeout(self.limits.busy_for, Arc::clone(semaphore).acquire_owned());
-        let permit = turn.await.map_err(|_| self.busy())?;
+        // Here and below: whoever gets what he wants at once has no room for what waits.
+        let permit = Box::pin(turn).await.map_err(|_| self.busy())?;
         permit.map_err(|_| WriteError::Closed)
     }
 
@@ -286,7 +300,11 @@ impl<C: Connector> Connections<C> {
     pub async fn take_with(&self, permit: Permit, backoff: &mut Backoff) -> Result<Lease<C>, WriteError> {
         let connector = &self.pool.manager().connector;
         loop {
-            let cause = match self.pool.get().await {
+            let got = match self.pool.timeout_get(&AT_ONCE).await {
+                Err(PoolError::Timeout(_)) => Box::pin(self.pool.get()).await,
+                got => got,
+            };
+            let cause = match got {
                 Ok(connection) => return Ok(Lease { connection, permit }),
                 Err(PoolError::Closed) => return Err(WriteError::Closed),
                 Err(PoolError::Timeout(_)) => return Err(self.busy()),
@@ -299,7 +317,7 @@ impl<C: Connector> Connections<C> {
                 }
             };
             match backoff.next_delay() {
-                Some(delay) => tokio::time::sleep(delay).await,
+                Some(delay) => Box::pin(tokio::time::sleep(delay)).await,
                 None => return Err(self.unavailable(cause)),
             }
         }

@@ -22,7 +22,7 @@ pub struct Plans<P> {
 }
 
 struct Kept<P> {
-    by_text: HashMap<Arc<str>, Arc<P>>,
+    by_text: HashMap<Arc<str>, Arc<P>, foldhash::fast::RandomState>,
     /// Of all texts.
     text_bytes: usize,
 }
@@ -32,7 +32,7 @@ impl<P> Plans<P> {
     pub fn new(make: fn(&Sql) -> P) -> Self {
         Self {
             kept: Mutex::new(Kept {
-                by_text: HashMap::new(),
+                by_text: HashMap::default(),
                 text_bytes: 0,
             }),
             make,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Prepared statements of one connection, each a `P`.
 pub struct Statements<P> {
-    by_text: HashMap<Arc<str>, Kept<P>>,
+    by_text: HashMap<Arc<str>, Kept<P>, foldhash::fast::RandomState>,
     count_max: usize,
     weight_max: usize,
     /// The sum over all that are kept.
@@ -27,7 +27,7 @@ impl<P: Clone> Statements<P> {
     /// None is kept yet.
     pub fn new(count_max: usize, weight_max: usize) -> Self {
         Self {
-            by_text: HashMap::new(),
+            by_text: HashMap::default(),
             count_max: count_max.max(1),
             weight_max,
             weight: 0,

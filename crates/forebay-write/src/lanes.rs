@@ -24,6 +24,23 @@ struct All<T> {
     /// So many of them, the first ones, are for sharing.
     shared: usize,
     traffic: Traffic,
+    apart: Counts,
+}
+
+/// Writes that need no lane.
+#[derive(Default)]
+struct Counts {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// A write beside all lanes, until this is dropped.
+pub(super) struct Apart<T>(Lanes<T>);
+
+impl<T> Drop for Apart<T> {
+    fn drop(&mut self) {
+        self.0.0.apart.ended.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 struct Lane<T> {
@@ -131,9 +148,15 @@ pub(super) struct InLane<'a, T> {
     traffic: Option<&'a Traffic>,
     /// Whether it matters to the next whether this one was answered.
     sets_pace: bool,
+    is_apart: bool,
 }
 
 impl<T> InLane<'_, T> {
+    /// Whether there are so few calls that this one, which is in nobody's order and has its lane to itself, needs none.
+    pub(super) fn is_apart(&self) -> bool {
+        self.is_apart
+    }
+
     pub(super) fn batcher(&self) -> &Batcher<Write, T> {
         &self.lane.batcher
     }
@@ -166,6 +189,7 @@ impl<T: Send + 'static> Lanes<T> {
             lanes,
             shared,
             traffic: Traffic::default(),
+            apart: Counts::default(),
         }))
     }
 
@@ -184,7 +208,9 @@ impl<T: Send + 'static> Lanes<T> {
 
     /// Enters the lane that a write belongs into.
     pub(super) fn enter(&self, affinity: Affinity) -> InLane<'_, T> {
-        let All { lanes, shared, traffic } = &*self.0;
+        let All {
+            lanes, shared, traffic, ..
+        } = &*self.0;
         let traffic = (lanes.len() > 1).then_some(traffic);
         let at_a_time = traffic.map_or(1, Traffic::enter);
         let calls = |lane: usize| lanes[lane].calls.load(Ordering::Relaxed);
@@ -198,14 +224,31 @@ impl<T: Send + 'static> Lanes<T> {
         let lane = &lanes[choose(affinity, *shared, open, calls, suits)];
         let sets_pace = matches!(affinity, Affinity::Free(_, sharing) if sharing.few_alike < sharing.few);
         lane.last.store(number, Ordering::Relaxed);
-        if lane.calls.fetch_add(1, Ordering::Relaxed) == 0 && sets_pace {
+        let is_first = lane.calls.fetch_add(1, Ordering::Relaxed) == 0;
+        if is_first && sets_pace {
             lane.pace.begun();
         }
+        let wants_company = !matches!(affinity, Affinity::Free(_, Sharing { few: 1.., .. }));
         InLane {
             lane,
             traffic,
             sets_pace,
+            // Those whose callers have gone are in no lane any more, and still at work.
+            is_apart: is_first && !wants_company && at_a_time.max(self.running_apart() + 1) <= lanes.len(),
         }
+    }
+
+    fn running_apart(&self) -> usize {
+        // In this order: none ends that has not begun.
+        let ended = self.0.apart.ended.load(Ordering::Acquire);
+        let begun = self.0.apart.begun.load(Ordering::Acquire).max(ended);
+        usize::try_from(begun - ended).unwrap_or(usize::MAX)
+    }
+
+    /// Counts a write that [needs no lane](InLane::is_apart) as a batch.
+    pub(super) fn apart(&self) -> Apart<T> {
+        self.0.apart.begun.fetch_add(1, Ordering::Relaxed);
+        Apart(self.clone())
     }
 
     /// As [`Batcher::drain`], of all.
@@ -215,8 +258,13 @@ impl<T: Send + 'static> Lanes<T> {
 
     /// What all of them have done so far.
     pub(super) fn stats(&self) -> batch::Stats {
-        let stats = self.0.lanes.iter().map(|lane| lane.batcher.stats());
-        stats.fold(batch::Stats::default(), batch::Stats::and)
+        let lanes = self.0.lanes.iter().map(|lane| lane.batcher.stats());
+        let mut stats = lanes.fold(batch::Stats::default(), batch::Stats::and);
+        let begun = self.0.apart.begun.load(Ordering::Relaxed);
+        stats.calls += begun;
+        stats.batches += begun;
+        stats.in_flight += self.running_apart();
+        stats
     }
 }
 

@@ -38,14 +38,16 @@ pub struct Writer {
     target: Target,
     /// The window of writes that bring none of their own.
     max_wait: Duration,
+    /// Whether a write may be beside what the lanes have in flight.
+    has_room_apart: bool,
 }
 
 /// Where writes go, and what of them is still on its way there.
 #[derive(Clone)]
 struct Target {
     database: Arc<dyn Database>,
-    /// Those that are deferred, and run again without their neighbours.
-    deferred: TaskTracker,
+    /// Those that are in no lane: that are deferred, and run again without their neighbours, and those that had none.
+    apart: TaskTracker,
 }
 
 /// What the caller of a write gets.
@@ -65,7 +67,7 @@ impl Target {
     fn follow(&self, answer: Answer) -> Reply {
         match answer {
             Answer::Outcome(outcome) => Reply::Outcome(outcome),
-            Answer::Deferred(writing) => Reply::Deferred(self.deferred.spawn(writing)),
+            Answer::Deferred(writing) => Reply::Deferred(self.apart.spawn(writing)),
         }
     }
 
@@ -76,10 +78,15 @@ impl Target {
         writing.await.map_err(|error| ended_early(&error))
     }
 
-    /// Waits for those that stood in others' way.
+    /// Takes no more of those that have no neighbours.
+    fn close(&self) {
+        self.apart.close();
+    }
+
+    /// Waits for those that are in no lane.
     async fn finish(&self) {
-        self.deferred.close();
-        self.deferred.wait().await;
+        self.apart.close();
+        self.apart.wait().await;
     }
 }
 
@@ -210,12 +217,13 @@ impl WriterBuilder {
         };
         let target = Target {
             database: Arc::new(database),
-            deferred: TaskTracker::new(),
+            apart: TaskTracker::new(),
         };
         Writer {
             lanes: Lanes::new((0..lanes).map(|_| self.lane(&target)), shared),
             target,
             max_wait: self.max_wait,
+            has_room_apart: self.max_in_flight.is_none(),
         }
     }
 
@@ -271,6 +279,16 @@ impl Writer {
     pub async fn submit(&self, write: Write) -> Result<Outcome, WriteError> {
         let token = write.cancel.clone();
         let lane = self.lanes.enter(self.affinity_of(&write));
+        let mut write = write;
+        if self.has_room_apart && token.is_none() && lane.is_apart() {
+            match self.write_apart(write) {
+                Ok(writing) => {
+                    let mut answers = writing.await.map_err(|error| ended_early(&error))?;
+                    return answers.pop().expect("one answer a write").outcome().await;
+                }
+                Err(refused) => write = refused,
+            }
+        }
         let call = match write.max_wait {
             None => lane.batcher().call(write),
             Some(max_wait) => lane.batcher().call_within(write, max_wait),
@@ -327,6 +345,21 @@ impl Writer {
         let outcome = block_in_place(|| self.target.database.write_in_place(write))?;
         alone.processed();
         Ok(outcome)
+    }
+
+    /// Writes one that is alone in a task of its own, which costs less than a batcher's. The write comes back where the writer is
+    /// closed.
+    fn write_apart(&self, write: Write) -> Result<JoinHandle<Vec<Reply>>, Write> {
+        // First: who closes the writer then waits for it.
+        let tracked = self.target.apart.token();
+        if self.target.apart.is_closed() {
+            return Err(write);
+        }
+        let (target, counted) = (self.target.clone(), self.lanes.apart());
+        Ok(tokio::spawn(async move {
+            let _until_it_ends = (tracked, counted);
+            target.write(vec![write]).await
+        }))
     }
 
     /// As [`submit`](Self::submit), sharing the commit with nobody, and in no order with what was submitted otherwise.
@@ -387,6 +420,7 @@ impl Writer {
     /// # Cancel safety
     /// Dropped before it completes, the writer stays closed and goes on emptying its queue.
     pub async fn drain(&self) {
+        self.target.close();
         self.lanes.drain().await;
         self.target.finish().await;
     }

@@ -36,11 +36,12 @@ impl Batch<'_> {
             Ok(outcome) => {
                 let accepted = write.acceptance().map_or(Ok(()), |acceptance| acceptance.of(&outcome));
                 if let Err(error) = accepted {
-                    self.executed.pop();
                     let undone = connection
                         .undo("ROLLBACK TO SAVEPOINT forebay")
                         .await
                         .map_err(Interruption::of)?;
+                    // Not before: a table without transactions keeps it, also where the connection is lost meanwhile.
+                    self.executed.pop();
                     self.settle(index, if undone { Err(error) } else { unknown(&error) });
                 } else {
                     self.settle(index, Ok(outcome));

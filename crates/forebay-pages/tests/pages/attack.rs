@@ -105,6 +105,12 @@ fn what_a_function_of_checksums_owns_may_be_a_file_of_the_same_pool() {
                 let file = pool.file(&path).checksums(checksums).open().await.expect("opened");
                 pattern::check(&file.read(..).await.expect("read"), 1);
                 drop(file);
+                // A landing tells its readers first and gives its pins back after that: what is pinned, clearing leaves.
+                until("I/O to end", || {
+                    let stats = pool.stats();
+                    stats.io_in_flight + stats.io_queued == 0 && stats.pinned_bytes == 0
+                })
+                .await;
                 let clearing = tokio::task::spawn_blocking({
                     let pool = pool.clone();
                     move || pool.clear()

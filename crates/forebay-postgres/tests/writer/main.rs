@@ -8,6 +8,7 @@
     reason = "this is a test through and through, also where clippy sees no #[test]"
 )]
 
+mod alone;
 mod faults;
 mod order;
 mod outcomes;
