@@ -24,7 +24,7 @@ use forebay_pg_wire::phase::Phase;
 
 use crate::clients::{Clients, Doing};
 use crate::databases::Databases;
-use crate::frames;
+use crate::frames::{self, Frame};
 use crate::pool::{Pool, PoolMode};
 
 /// `ERRCODE_SYNTAX_ERROR`.
@@ -55,8 +55,18 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// None if the message is no simple query, not whole, or for the database.
+    pub(crate) fn of_message(message: &[u8]) -> Option<Self> {
+        match frames::frame(message) {
+            Ok(Some(Frame { tag: b'Q', length })) if length == message.len() => {
+                Self::of(message[frames::HEADER_BYTES..].strip_suffix(&[0])?)
+            }
+            _ => None,
+        }
+    }
+
     /// None if the statement is for the database.
-    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+    fn of(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.trim().trim_end_matches(';');
         let mut words = text.split_ascii_whitespace();
         let verb = words.next()?.to_ascii_uppercase();

@@ -39,7 +39,7 @@ pub(crate) enum End {
     Settings,
     #[error("a copy that had a Sync behind its beginning failed, and what is answered next cannot be told")]
     Uncertain,
-    #[error("the server connection was lost while it was to commit; whether the statement took effect is not known")]
+    #[error("the connection ended while the statement was to commit; whether it took effect is not known")]
     Unknown,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

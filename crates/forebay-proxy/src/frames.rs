@@ -58,6 +58,18 @@ pub(crate) fn has_message(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a client says in these bytes that it goes.
+pub(crate) fn says_farewell(mut bytes: &[u8]) -> bool {
+    while let Ok(Some(frame)) = frame(bytes) {
+        if frame.tag == b'X' {
+            return true;
+        }
+        let Some(rest) = bytes.get(frame.length..) else { break };
+        bytes = rest;
+    }
+    false
+}
+
 /// The text up to the next zero, and what follows that.
 pub(crate) fn zero_terminated(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&byte| byte == 0)?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 
 use crate::client::Client;
+use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
 use crate::leaves::Leaves;
@@ -23,6 +24,7 @@ impl State {
     /// Takes what came from the client, as far as it is whole.
     pub(crate) fn pass_in(&mut self, client: &mut Client, server: &mut Server) -> Result<(), End> {
         let input = &mut client.input;
+        self.has_command = false;
         loop {
             if self.passing_in > 0 {
                 let here = self.passing_in.min(input.len());
@@ -83,6 +85,16 @@ impl State {
             b'X' => return Err(End::Client),
             b'Q' => {
                 let text = body.strip_suffix(&[0]).unwrap_or(body);
+                if self.gives_commands && Command::of_message(message).is_some() {
+                    // What was asked before is answered first.
+                    if !server.output.is_empty() || server.replies.awaits_ready() {
+                        return Ok(false);
+                    }
+                    if self.rests(server) {
+                        self.has_command = true;
+                        return Ok(false);
+                    }
+                }
                 let executed = executed(text);
                 if executed.as_ref().is_some_and(|name| self.is_undecided(name, server)) {
                     return Ok(false);

@@ -38,13 +38,22 @@ pub(crate) fn poll_take(server: &mut Server, context: &mut Context<'_>) -> Poll<
     })
 }
 
-/// Relays until the server connection is free again.
+/// Why nothing is to be relayed for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relayed {
+    /// The server connection may go back.
+    Free,
+    /// The session keeps the connection, on which nothing is under way; what the client asks next is a command of the console.
+    Command,
+}
+
+/// Relays until the server connection is free again, or a command is to be obeyed.
 pub(crate) fn poll_relay(
     client: &mut Client,
     state: &mut State,
     server: &mut Server,
     context: &mut Context<'_>,
-) -> Poll<Result<(), End>> {
+) -> Poll<Result<Relayed, End>> {
     loop {
         let before = (client.input.len(), client.output.len(), server.output.len());
         let mut has_moved = false;
@@ -80,7 +89,10 @@ pub(crate) fn poll_relay(
             return Poll::Ready(Err(End::Client));
         }
         if state.is_free(client, server) {
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(Ok(Relayed::Free));
+        }
+        if state.has_command && state.rests(server) {
+            return Poll::Ready(Ok(Relayed::Command));
         }
         // Where one side has made room, the other is to be asked again: it wakes nobody that has not asked.
         if has_moved || before != (client.input.len(), client.output.len(), server.output.len()) {

@@ -31,7 +31,7 @@ use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
 use crate::numbers::Numbers;
 use crate::pool::PoolMode;
-use crate::relay::{has_failed, poll_read, poll_relay, poll_take};
+use crate::relay::{Relayed, has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::job::Answer;
@@ -43,6 +43,9 @@ use crate::upstream::Upstream;
 
 /// What a session has left is forgotten within this time, or its connection is closed.
 const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
+
+/// `ERRCODE_OBJECT_IN_USE`.
+const OBJECT_IN_USE: &str = "55006";
 
 /// What a session says of itself when it begins.
 #[derive(Debug)]
@@ -192,6 +195,8 @@ impl Session {
             numbers: Numbers::of(limits.session_functions),
             has_own_numbers: false,
             has_taken: false,
+            gives_commands: identity.is_admin,
+            has_command: false,
             is_learning: false,
             learnt: None,
             knows_functions: false,
@@ -288,9 +293,13 @@ impl Session {
             }
             self.state.settle_in(&mut server);
             let relayed = poll_fn(|context| {
-                let polled = poll_relay(&mut self.client, &mut self.state, &mut server, context);
-                if polled.is_ready() {
-                    return polled;
+                loop {
+                    match poll_relay(&mut self.client, &mut self.state, &mut server, context) {
+                        Poll::Ready(Ok(Relayed::Command)) => self.obey_beside(),
+                        Poll::Ready(Ok(Relayed::Free)) => return Poll::Ready(Ok(())),
+                        Poll::Ready(Err(end)) => return Poll::Ready(Err(end)),
+                        Poll::Pending => break,
+                    }
                 }
                 match entry.poll_phase(context) {
                     Phase::Serving => {}
@@ -355,7 +364,11 @@ impl Session {
                     return Poll::Ready(Ok(answer));
                 }
                 if entry.poll_phase(context) == Phase::Stopping {
-                    return Poll::Ready(Err(End::Stopped));
+                    return Poll::Ready(Err(match kind {
+                        Kind::Read => End::Stopped,
+                        // It may be on its way.
+                        Kind::Change => End::Unknown,
+                    }));
                 }
                 // What changes rows is done, as where a cancel comes late.
                 if kind == Kind::Read && entry.is_cancelled() {
@@ -364,6 +377,8 @@ impl Session {
                 while client.input.len() < length + WHOLE_BYTES_MAX {
                     match ready!(poll_read(client, context)) {
                         Ok(1..) => {}
+                        // What it asked before it said that it goes is done first.
+                        Ok(0) if frames::says_farewell(&client.input[length..]) => break,
                         Ok(0) | Err(_) => return Poll::Ready(Err(End::Client)),
                     }
                 }
@@ -449,6 +464,32 @@ impl Session {
             }
             outcome => outcome,
         };
+        self.answer(&outcome);
+        Ok(())
+    }
+
+    /// Does what is asked of the console next, of a session that keeps its connection.
+    fn obey_beside(&mut self) {
+        let frame = frames::frame(&self.client.input).ok().flatten();
+        let command = frame.and_then(|frame| self.take_command(frame));
+        let (Some(console), Some(command)) = (&self.console, command) else {
+            return;
+        };
+        let outcome = match command {
+            Command::Pause(_) => Outcome::Refused(
+                WireError::new(
+                    OBJECT_IN_USE,
+                    "this session keeps a connection, and a pause waits for all",
+                )
+                .with_hint("A session that has just begun keeps none."),
+            ),
+            command => console.run(&command),
+        };
+        self.answer(&outcome);
+    }
+
+    /// Answers a command.
+    fn answer(&mut self, outcome: &Outcome) {
         let out = &mut self.client.output;
         match outcome {
             Outcome::Rows(rows) => rows.put(out),
@@ -457,7 +498,6 @@ impl Session {
             Outcome::Emptying(_) => unreachable!("it was waited for"),
         }
         frames::put(out, b'Z', &[b"I"]);
-        Ok(())
     }
 
     /// Waits, without a server, for a message that needs one.
@@ -515,11 +555,7 @@ impl Session {
     /// The command that the input begins with, if it does and the client may give any.
     fn take_command(&mut self, frame: Frame) -> Option<Command> {
         self.console.as_ref()?;
-        if frame.tag != b'Q' {
-            return None;
-        }
-        let text = self.client.input.get(frames::HEADER_BYTES..frame.length)?;
-        let command = Command::of(text.strip_suffix(&[0])?)?;
+        let command = Command::of_message(self.client.input.get(..frame.length)?)?;
         self.client.input.advance(frame.length);
         Some(command)
     }

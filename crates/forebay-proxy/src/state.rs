@@ -52,6 +52,10 @@ pub(crate) struct State {
     pub(crate) lease: u64,
     /// What the client was told of its settings.
     pub(crate) told: Arc<Reported>,
+    /// Its user is one of those whom the console obeys.
+    pub(crate) gives_commands: bool,
+    /// What the client asks next is a command, and nothing is under way before it.
+    pub(crate) has_command: bool,
     /// What has run may have left something.
     pub(crate) is_suspect: bool,
     /// Settings of the user's own that the client has named.
@@ -172,7 +176,7 @@ impl State {
         }
         // Whoever goes on at once goes on here, unless others wait. Nobody goes before he was served: with what each has to set first, those
         // who wait would hand the connection round for ever.
-        !frames::has_message(&client.input) || (self.has_taken && self.pool.is_waited_for())
+        !frames::has_message(&client.input) || self.has_command || (self.has_taken && self.pool.is_waited_for())
     }
 
     /// Whether nothing is under way on the connection that the session keeps, and no transaction is open.

@@ -150,6 +150,25 @@ struct Table {
     swept_at: usize,
 }
 
+impl Table {
+    fn make(&mut self, identity: &Arc<Identity>) -> Arc<Statement> {
+        self.last += 1;
+        let text = text_of(&identity.definition);
+        Arc::new(Statement {
+            identity: Arc::clone(identity),
+            number: self.last,
+            leaves: Leaves::of(text),
+            set_off: Mutex::new(None),
+            deallocates: deallocated(text),
+            describes_nothing: zero_terminated(&identity.definition).is_some_and(|(_, types)| types == [0, 0])
+                && std::str::from_utf8(text).is_ok_and(describes_nothing),
+            asks_for_numbers: asks_for_numbers(text),
+            may_copy_in: may_copy_in(text),
+            plan: Mutex::new(None),
+        })
+    }
+}
+
 impl Statements {
     /// The one statement of this definition under these settings, after so many changes of the database's tables.
     pub(crate) fn of(&self, definition: &[u8], settings: &Arc<Settings>, schema_changes: u64) -> Arc<Statement> {
@@ -166,22 +185,19 @@ impl Statements {
             table.by_identity.retain(|_, statement| statement.strong_count() > 0);
             table.swept_at = table.by_identity.len() * 2;
         }
-        table.last += 1;
-        let text = text_of(definition);
-        let statement = Arc::new(Statement {
-            identity: Arc::clone(&identity),
-            number: table.last,
-            leaves: Leaves::of(text),
-            set_off: Mutex::new(None),
-            deallocates: deallocated(text),
-            describes_nothing: zero_terminated(definition).is_some_and(|(_, types)| types == [0, 0])
-                && std::str::from_utf8(text).is_ok_and(describes_nothing),
-            asks_for_numbers: asks_for_numbers(text),
-            may_copy_in: may_copy_in(text),
-            plan: Mutex::new(None),
-        });
+        let statement = table.make(&identity);
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement
+    }
+
+    /// A statement of the proxy's own, which is no client's.
+    pub(crate) fn ours(&self, text: &str, settings: &Arc<Settings>) -> Arc<Statement> {
+        let identity = Arc::new(Identity {
+            definition: [text.as_bytes(), &[0, 0, 0]].concat().into(),
+            settings: Arc::clone(settings),
+            schema_changes: 0,
+        });
+        self.table.lock().make(&identity)
     }
 }
 

@@ -34,6 +34,8 @@ pub struct UserOptions {
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// Its clients at a time, of all databases together; none: as for all users.
     pub max_clients: Option<usize>,
+    /// Whether its clients share; none: as the database says.
+    pub shares: Option<bool>,
 }
 
 /// So many logins are asked about at the server at a time; each is a connection, and who guesses passwords is to take no more of them.
@@ -220,6 +222,15 @@ impl UpstreamSettings {
         }
     }
 
+    /// Of this user's pools at the database.
+    fn limits_of(&self, user: &str) -> Limits {
+        let mut limits = self.options.limits.clone();
+        if let Some(shares) = self.options.users.get(user).and_then(|user| user.shares) {
+            limits.sharing.is_on = shares;
+        }
+        limits
+    }
+
     /// Whether this user is proven to the database by a certificate.
     pub(crate) fn has_certificate(&self, user: &str) -> bool {
         let own = self.options.users.get(self.user_there(user));
@@ -280,7 +291,7 @@ impl Upstream {
         let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
         *self.settings.write() = Arc::clone(&settings);
         for (pool, connector) in connectors {
-            pool.change(connector, &settings.options.limits, Arc::clone(cap));
+            pool.change(connector, &settings.limits_of(pool.user()), Arc::clone(cap));
             if !Arc::ptr_eq(&before.cap, cap) {
                 cap.add(as_holder(pool));
             }
@@ -358,7 +369,7 @@ impl Upstream {
             settings.connector(user, database)?,
             Arc::clone(&self.credentials),
             self.effects(database),
-            &settings.options.limits,
+            &settings.limits_of(&key.user),
             Arc::clone(&settings.cap),
         ));
         settings.cap.add(as_holder(&pool));

@@ -23,6 +23,8 @@ mod ends;
 mod greeting;
 #[path = "proxy/handover.rs"]
 mod handover;
+#[path = "proxy/hints.rs"]
+mod hints;
 #[path = "proxy/login.rs"]
 mod login;
 #[path = "proxy/options.rs"]

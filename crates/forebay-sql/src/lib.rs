@@ -7,6 +7,7 @@
 mod bound;
 mod commit;
 mod dialect;
+mod hints;
 mod insert;
 mod lateral;
 mod leftover;
@@ -24,6 +25,7 @@ mod verb;
 pub use bound::{asks_of_before, has_parameters, locks_what_it_reads, reads, uses_its_session};
 pub use commit::{commits_before, may_commit_within};
 pub use dialect::Dialect;
+pub use hints::{Hints, hints};
 pub use insert::{Cell, Insert, insert};
 pub use lateral::{Lateral, Parameter, lateral};
 pub use leftover::{body_may_leave_something, may_leave_something, mentioned, settings_named, settings_named_in_body};

@@ -9,17 +9,18 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::company::Company;
-use super::facts;
 use super::job::Answer;
 use super::learning::ask;
 use super::line::Line;
 use super::plan::Kind;
-use super::trip::{Beside, Lost, Trip};
+use super::trip::{Arrival, Lost, Trip};
 use crate::pool::Pool;
 use crate::server::Server;
 
 /// What nobody waits for any more is cancelled after so long: a connection that was told to cancel is not lent again at once.
 const UNWANTED_FOR: Duration = Duration::from_millis(100);
+/// Another one carries those who come behind a trip of changes that takes longer: than a lock is waited for, by far.
+const CHANGE_PATIENCE_MIN: Duration = Duration::from_millis(100);
 /// So often others are let come, while more come.
 const GATHERING_MAX: usize = 16;
 
@@ -75,6 +76,8 @@ impl Drop for Carrier {
 impl Carrier {
     async fn run(mut self) {
         loop {
+            // Nobody has a connection meanwhile.
+            self.line.is_due().await;
             let Ok(mut server) = self.pool.acquire(&self.company.beginning, None).await else {
                 return;
             };
@@ -108,65 +111,63 @@ impl Carrier {
             }
             server.settings = Arc::clone(settings);
         }
-        let none = self.company.settings.clone();
-        let of = |text: &str| {
-            self.pool
-                .statements
-                .of(&[text.as_bytes(), &[0, 0, 0]].concat(), &none, 0)
-        };
-        let mut beside = None;
         loop {
             self.gather().await;
-            let Some((jobs, on_their_way)) = self.line.take() else {
+            if self.line.waits_until().is_some() {
+                return Ok(End::Yields);
+            }
+            let Some(taken) = self.line.take() else {
                 self.is_counted = false;
                 return Ok(End::Done);
             };
-            let beside = beside.get_or_insert_with(|| {
-                let milliseconds = self.company.terms().lock_timeout_ms;
-                Beside {
-                    lock: of(&format!(
-                        "SELECT pg_catalog.set_config('lock_timeout','{milliseconds}',true)"
-                    )),
-                    guard: of(&facts::guard()),
-                }
-            });
+            if taken.is_wanted {
+                carry(Arc::clone(&self.pool), Arc::clone(&self.company), self.kind);
+            }
             self.has_changed |= self.kind == Kind::Change;
-            let mut trip = Trip::new(self.kind, jobs);
-            trip.put(server, beside);
-            match self.kind {
-                Kind::Change => trip.read(server).await?,
-                Kind::Read => {
-                    let begun = Instant::now();
-                    match timeout(self.line.patience(), trip.read(server)).await {
-                        Ok(read) => read?,
-                        Err(_) => {
-                            drop(on_their_way);
-                            self.is_held_up(&mut trip, server).await?;
-                            return Ok(End::Replaced);
-                        }
-                    }
-                    self.line.took(begun.elapsed());
+            let mut trip = Trip::new(self.kind, taken.jobs);
+            let beside = self.company.beside(&self.pool.statements);
+            trip.put(server, beside, self.company.terms().lock_timeout_ms);
+            let begun = Instant::now();
+            let patience = match self.kind {
+                Kind::Change => self.line.patience().max(CHANGE_PATIENCE_MIN),
+                Kind::Read => self.line.patience(),
+            };
+            match timeout(patience, trip.read(server)).await {
+                Ok(read) => read?,
+                Err(_) => {
+                    drop(taken.on_their_way);
+                    self.is_held_up(trip, server).await?;
+                    return Ok(End::Replaced);
                 }
             }
+            self.line.took(begun.elapsed());
+            let arrival = arrive(trip, server)?;
+            self.line.ended(arrival.is_well);
+            self.line.put_back(arrival.back);
             if !server.is_settled() {
                 return Err(Lost);
             }
-            let arrival = trip.arrive();
-            self.line.ended(arrival.is_well);
-            self.line.put_back(arrival.back);
             if self.pool.wants_back(server) {
                 return Ok(End::Yields);
             }
         }
     }
 
-    /// Somebody is slow: all go alone, another carrier takes those who come, and this one waits.
-    async fn is_held_up(&mut self, trip: &mut Trip, server: &mut Server) -> Result<(), Lost> {
-        trip.scatter();
+    /// Somebody is slow: another carrier takes those who come, and this one waits. Those who read go alone meanwhile.
+    async fn is_held_up(&mut self, mut trip: Trip, server: &mut Server) -> Result<(), Lost> {
         self.is_counted = false;
         if self.line.is_left_by_one() {
             carry(Arc::clone(&self.pool), Arc::clone(&self.company), self.kind);
         }
+        if self.kind == Kind::Change {
+            // They have to wait for the commit.
+            trip.read(server).await?;
+            for job in arrive(trip, server)?.back {
+                job.answer(Answer::Alone(false));
+            }
+            return if server.is_settled() { Ok(()) } else { Err(Lost) };
+        }
+        trip.scatter();
         // Nobody wants its answer any more.
         match timeout(UNWANTED_FOR, trip.read(server)).await {
             Ok(read) => read,
@@ -188,5 +189,13 @@ impl Carrier {
             }
             before = now;
         }
+    }
+}
+
+/// All was answered: what came of it, though the connection's last word may follow.
+fn arrive(trip: Trip, server: &Server) -> Result<Arrival, Lost> {
+    match server.status == b'I' && server.replies.is_empty() {
+        true => Ok(trip.arrive()),
+        false => Err(Lost),
     }
 }

@@ -3,18 +3,20 @@
 //! Promises: whoever is in one company has an equal map of all that it has set. What is kept of statements is bounded.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::beside::Beside;
 use super::facts::Terms;
 use super::line::Line;
 use super::plan::{Kind, Plan};
 use super::terms::Sharing;
 use crate::beginning::Beginning;
 use crate::settings::Settings;
+use crate::statements::Statements;
 
 /// So many companies a pool has; sessions that have set yet something else go alone.
 const COMPANIES_MAX: usize = 256;
@@ -43,6 +45,8 @@ pub(crate) struct Company {
     /// What the settings say of sharing; none before the server was asked.
     terms: Mutex<Option<Terms>>,
     quick: Duration,
+    /// What its carriers ask beside.
+    beside: OnceLock<Beside>,
     pub(crate) reads: Arc<Line>,
     pub(crate) changes: Arc<Line>,
 }
@@ -76,6 +80,7 @@ impl Companies {
                 settings: Arc::clone(settings),
                 plans: RwLock::default(),
                 terms: Mutex::new(None),
+                beside: OnceLock::new(),
                 reads: Line::new(self.sharing.max_reads_alone, READ_CARRIERS_MAX),
                 changes: Line::new(self.sharing.max_changes_alone, CHANGE_CARRIERS_MAX),
                 quick: self.sharing.quick,
@@ -124,6 +129,10 @@ impl Company {
             Kind::Read => terms.reads,
             Kind::Change => terms.changes,
         })
+    }
+
+    pub(crate) fn beside(&self, statements: &Statements) -> &Beside {
+        self.beside.get_or_init(|| Beside::new(statements, &self.settings))
     }
 
     pub(crate) fn terms(&self) -> Terms {

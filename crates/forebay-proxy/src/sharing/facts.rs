@@ -212,11 +212,11 @@ pub(crate) struct Terms {
 const LOCK_TIMEOUT_MAX_MS: u64 = 20;
 
 impl Terms {
-    /// Nothing may be shared.
+    /// Nothing may be shared. Whoever waits already waits for no lock without a bound, which 0 would be.
     pub(crate) const NONE: Self = Self {
         reads: false,
         changes: false,
-        lock_timeout_ms: 0,
+        lock_timeout_ms: 1,
     };
 
     /// What this row says.

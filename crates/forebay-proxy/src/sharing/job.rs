@@ -2,8 +2,10 @@
 //!
 //! Promises: it is answered once; where it is dropped, its client goes alone.
 
-use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::plan::Plan;
@@ -41,6 +43,8 @@ pub(crate) struct Job {
     pub(crate) statement: Option<Arc<Statement>>,
     /// Of the table whose rows it changes, as it was when it was found that it may travel: what is learnt while it waits does not matter to it.
     pub(crate) mark: Option<Arc<str>>,
+    /// Until when it waits for company; none: it goes with the next trip.
+    pub(crate) until: Option<Instant>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -50,6 +54,7 @@ impl Job {
         ask: Ask,
         statement: Option<Arc<Statement>>,
         mark: Option<Arc<str>>,
+        until: Option<Instant>,
     ) -> (Self, oneshot::Receiver<Answer>) {
         let (answer, told) = oneshot::channel();
         let job = Self {
@@ -57,6 +62,7 @@ impl Job {
             ask,
             statement,
             mark,
+            until,
             answer,
         };
         (job, told)

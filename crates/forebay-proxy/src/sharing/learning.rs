@@ -16,8 +16,10 @@ use crate::server::{Note, Server};
 pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -> Result<(), Lost> {
     let Ok(touches) = &plan.touches else { return Ok(()) };
     let terms = ask_texts(server, facts::ASK_SESSION).await?;
-    let terms = terms.and_then(|rows| rows.first().map(Terms::of));
-    company.learn(terms.unwrap_or(Terms::NONE));
+    // Where that was refused, or cancelled, what was known before still holds.
+    if let Some(terms) = terms {
+        company.learn(terms.first().map_or(Terms::NONE, Terms::of));
+    }
     let table = match &touches.effect {
         Effect::Reads => None,
         Effect::Changes(change) => {

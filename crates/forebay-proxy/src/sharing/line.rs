@@ -5,15 +5,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::job::Job;
 use super::plan::HELD_UP;
 
 /// Most that travel together.
 const TRIP_JOBS_MAX: usize = 128;
+/// So few are not divided between two trips: each costs the server something by itself.
+const TRIP_SHARE_MIN: usize = 8;
 /// So many times as long as the others of late a trip may take.
 const PATIENCE: u32 = 8;
 const PATIENCE_MAX: Duration = Duration::from_secs(1);
@@ -27,6 +30,8 @@ pub(crate) struct Line {
     max_alone: usize,
     /// So many carry at once.
     max_carriers: usize,
+    /// Somebody waits who did not.
+    has_come: Notify,
     state: Mutex<State>,
 }
 
@@ -59,6 +64,7 @@ impl Line {
         Arc::new(Self {
             max_alone,
             max_carriers,
+            has_come: Notify::new(),
             state: Mutex::new(State {
                 waiting: VecDeque::new(),
                 alone: 0,
@@ -71,20 +77,17 @@ impl Line {
         })
     }
 
-    /// Somebody comes; `job` is made where it waits.
-    pub(crate) fn enter(&self, job: impl FnOnce() -> Job) -> Entry {
+    /// Somebody comes, who waits for company in any case if he `wants_company`; `job` is made where it waits.
+    pub(crate) fn enter(&self, wants_company: bool, job: impl FnOnce() -> Job) -> Entry {
         let mut state = self.state.lock();
-        let goes_alone = state.waiting.is_empty() && !state.is_crowded && state.alone < self.max_alone;
-        if goes_alone {
+        let is_empty = state.waiting.is_empty() && !state.is_crowded;
+        if is_empty && state.alone < self.max_alone && !wants_company {
             state.alone += 1;
             return Entry::Alone;
         }
         state.waiting.push_back(job());
-        // Another one carries while the first waits for the server, once as many wait as are on their way with each.
-        let is_wanted = state.carriers == 0
-            || (state.carriers < self.max_carriers && state.waiting.len() * state.carriers >= state.together.max(2));
-        state.carriers += usize::from(is_wanted);
-        Entry::Waits(is_wanted)
+        self.has_come.notify_waiters();
+        Entry::Waits(state.counts_one_more(self.max_carriers))
     }
 
     /// Somebody goes alone whatever there is.
@@ -113,11 +116,40 @@ impl Line {
         self.state.lock().waiting.len()
     }
 
+    /// Completes when there is somebody who waits no longer for company, or as many as travel together, or nobody. Cancel safe.
+    pub(crate) async fn is_due(&self) {
+        loop {
+            let come = self.has_come.notified();
+            tokio::pin!(come);
+            come.as_mut().enable();
+            let Some(until) = self.waits_until() else { return };
+            tokio::select! {
+                () = come => {}
+                () = tokio::time::sleep_until(until.into()) => return,
+            }
+        }
+    }
+
+    /// Until when all who wait do so for company; none where it is time to go.
+    pub(crate) fn waits_until(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        if state.waiting.len() >= state.trip_jobs_max {
+            return None;
+        }
+        let mut first: Option<Instant> = None;
+        for job in &state.waiting {
+            let until = job.until?;
+            first = Some(first.map_or(until, |first| first.min(until)));
+        }
+        first.filter(|until| *until > Instant::now())
+    }
+
     /// Those who travel next, in the order in which they came. None if nobody waits: the carrier carries no more.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<(Vec<Job>, OnTheirWay)> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Taken> {
         let mut state = self.state.lock();
-        let mut taken = Vec::with_capacity(state.waiting.len().min(state.trip_jobs_max));
-        while taken.len() < state.trip_jobs_max
+        let most = state.trip_jobs_max.min(state.share());
+        let mut taken = Vec::with_capacity(state.waiting.len().min(most));
+        while taken.len() < most
             && let Some(job) = state.waiting.pop_front()
         {
             // Who has gone wants nothing done.
@@ -130,32 +162,42 @@ impl Line {
             return None;
         }
         state.together += taken.len();
-        state.is_crowded = state.together + state.alone >= self.max_alone;
+        // Where some go alone and others do not, each waits for the other's commits: fewer are enough to stay together than to begin.
+        let least = match state.is_crowded {
+            true => self.max_alone / 2,
+            false => self.max_alone,
+        };
+        state.is_crowded = state.together + state.waiting.len() + state.alone >= least;
         let on_their_way = OnTheirWay {
             line: Arc::clone(self),
             count: taken.len(),
         };
-        Some((taken, on_their_way))
+        Some(Taken {
+            jobs: taken,
+            on_their_way,
+            is_wanted: state.counts_one_more(self.max_carriers),
+        })
     }
 
     /// One carrier goes; whether somebody is to carry who does not yet.
     pub(crate) fn is_left_by_one(&self) -> bool {
         let mut state = self.state.lock();
         state.carriers -= 1;
-        let is_wanted = state.carriers == 0 && !state.waiting.is_empty();
-        state.carriers += usize::from(is_wanted);
-        is_wanted
+        state.counts_one_more(self.max_carriers)
     }
 
-    /// All who wait, as nobody carries any more.
+    /// One carrier ends. All who wait, where nobody carries any more.
     pub(crate) fn give_up(&self) -> VecDeque<Job> {
         let mut state = self.state.lock();
         state.carriers -= 1;
+        if state.carriers > 0 {
+            return VecDeque::new();
+        }
         state.is_crowded = false;
         std::mem::take(&mut state.waiting)
     }
 
-    /// These have come back undone, and go first; `failed`: one of them is why.
+    /// These have come back undone, and go first. Only for who carries.
     pub(crate) fn put_back(&self, jobs: Vec<Job>) {
         let mut state = self.state.lock();
         for job in jobs.into_iter().rev() {
@@ -173,6 +215,34 @@ impl Line {
     }
 }
 
+impl State {
+    /// Most that one trip takes of those who are there: half, so that the server works on some while the others are told and ask anew.
+    fn share(&self) -> usize {
+        if self.waiting.front().is_some_and(|job| job.until.is_some()) {
+            // It has waited for company.
+            return usize::MAX;
+        }
+        (self.waiting.len() + self.together).div_ceil(2).max(TRIP_SHARE_MIN)
+    }
+
+    /// Whether another one is to carry, which is counted then: once as many wait as are on their way with each.
+    fn counts_one_more(&mut self, max_carriers: usize) -> bool {
+        let waiting = self.waiting.len();
+        let is_wanted = self.carriers == 0 && waiting > 0
+            || (self.carriers < max_carriers && waiting * self.carriers >= self.together.max(2));
+        self.carriers += usize::from(is_wanted);
+        is_wanted
+    }
+}
+
+/// Those who travel next.
+pub(crate) struct Taken {
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) on_their_way: OnTheirWay,
+    /// Others are left; somebody is to carry who does not yet.
+    pub(crate) is_wanted: bool,
+}
+
 /// Those who were taken, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OnTheirWay {
@@ -183,5 +253,119 @@ pub(crate) struct OnTheirWay {
 impl Drop for OnTheirWay {
     fn drop(&mut self) {
         self.line.state.lock().together -= self.count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::sharing::job::Ask;
+    use crate::sharing::plan::Plan;
+
+    fn job(until: Option<Instant>) -> Job {
+        let text = "SELECT 1";
+        let plan = Arc::new(Plan::of(text, text, Duration::from_millis(1)));
+        let (job, told) = Job::new(
+            plan,
+            Ask::Simple(Bytes::from_static(text.as_bytes())),
+            None,
+            None,
+            until,
+        );
+        // Whoever does not listen has gone.
+        std::mem::forget(told);
+        job
+    }
+
+    /// So many come, of whom none goes alone; how often somebody is wanted to carry.
+    fn come(line: &Line, count: usize, until: Option<Instant>) -> usize {
+        (0..count)
+            .filter(|_| match line.enter(true, || job(until)) {
+                Entry::Waits(is_wanted) => is_wanted,
+                Entry::Alone => panic!("goes alone"),
+            })
+            .count()
+    }
+
+    #[test]
+    fn one_trip_takes_half_and_another_carrier_the_rest() {
+        let line = Line::new(12, 2);
+        assert_eq!(come(&line, 1, None), 1);
+        let alone = line.take().unwrap();
+        assert_eq!((alone.jobs.len(), alone.is_wanted), (1, false));
+        drop(alone);
+        line.put_back((0..50).map(|_| job(None)).collect());
+        let first = line.take().unwrap();
+        assert_eq!((first.jobs.len(), first.is_wanted), (25, true));
+        let second = line.take().unwrap();
+        assert_eq!((second.jobs.len(), second.is_wanted), (25, false));
+        // Those of the first are answered and ask anew, while the second is on its way.
+        drop(first);
+        assert_eq!(come(&line, 25, None), 0, "both carry already");
+        let third = line.take().unwrap();
+        assert_eq!((third.jobs.len(), third.is_wanted), (25, false));
+    }
+
+    #[test]
+    fn few_are_not_divided_and_many_fill_trips() {
+        let line = Line::new(12, 2);
+        come(&line, TRIP_SHARE_MIN, None);
+        let few = line.take().unwrap();
+        assert_eq!((few.jobs.len(), few.is_wanted), (TRIP_SHARE_MIN, false));
+        drop(few);
+        come(&line, 500, None);
+        assert_eq!(line.take().unwrap().jobs.len(), TRIP_JOBS_MAX);
+    }
+
+    #[test]
+    fn who_has_waited_for_company_travels_with_all_of_it() {
+        let line = Line::new(12, 2);
+        come(&line, 50, Some(Instant::now()));
+        let all = line.take().unwrap();
+        assert_eq!((all.jobs.len(), all.is_wanted), (50, false));
+    }
+
+    #[test]
+    fn fewer_are_enough_to_stay_together_than_to_begin() {
+        let line = Line::new(12, 2);
+        let goes_alone = || matches!(line.enter(false, || job(None)), Entry::Alone);
+        assert!((0..12).all(|_| goes_alone()) && !goes_alone(), "the thirteenth waits");
+        let first = line.take().unwrap();
+        (0..12).for_each(|_| line.leave());
+        // Those who were alone are back, and stay together, though there are as few as might go alone.
+        assert!(!(0..6).any(|_| goes_alone()));
+        let six = line.take().unwrap();
+        drop(first);
+        assert!(!(0..5).any(|_| goes_alone()));
+        let five = line.take().unwrap();
+        drop(six);
+        assert!(!goes_alone());
+        drop(five);
+        drop(line.take().unwrap());
+        assert!(goes_alone(), "one was the last of them");
+    }
+
+    #[test]
+    fn a_carrier_that_finds_no_connection_leaves_those_who_wait_to_the_others() {
+        let line = Line::new(12, 2);
+        assert_eq!(come(&line, 50, None), 2);
+        assert!(line.give_up().is_empty(), "another one carries");
+        let first = line.take().unwrap();
+        assert_eq!((first.jobs.len(), first.is_wanted), (25, true));
+        assert!(line.give_up().is_empty(), "the first still does");
+        assert_eq!(line.give_up().len(), 25, "nobody does");
+    }
+
+    #[test]
+    fn no_more_carry_than_may_and_none_where_nobody_waits() {
+        let line = Line::new(12, 2);
+        let wanted = come(&line, 500, None);
+        let trips: Vec<Taken> = (0..4).map_while(|_| line.take()).collect();
+        let more = trips.iter().filter(|trip| trip.is_wanted).count();
+        assert_eq!((wanted + more, trips.len()), (2, 4));
+        assert!(line.take().is_none(), "all are on their way");
+        assert_eq!(line.state.lock().carriers, 1, "one is done");
     }
 }

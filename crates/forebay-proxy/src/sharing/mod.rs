@@ -5,8 +5,9 @@
 //! again alone, so that every error is the server's own.
 //!
 //! Inside: a [`unit`](unit::unit) is what a client asks in one go; its [plan](plan::Plan) says what is known of it, by [facts] of
-//! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), and a [carrier] takes them on [trips](trip::Trip).
+//! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), and a [carrier] takes them on [trips](trip::Trip), with what is asked [beside].
 
+pub(crate) mod beside;
 pub(crate) mod carrier;
 pub(crate) mod company;
 pub(crate) mod facts;

@@ -5,9 +5,10 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use forebay_sql::Hints;
 use tokio::sync::oneshot;
 
 use super::carrier::carry;
@@ -141,8 +142,8 @@ impl State {
         }
         let asked = unit(input)?;
         let company = self.company()?;
-        let (plan, statement) = match &asked {
-            Unit::Simple(text) => (plan_of(&company, text)?, None),
+        let (plan, statement, hints) = match &asked {
+            Unit::Simple(text) => (plan_of(&company, text)?, None, hints_of(text)),
             Unit::Extended(extended) => {
                 let statement = match extended.definition {
                     Some(definition) => {
@@ -154,8 +155,10 @@ impl State {
                 if !statement.was_prepared_under(&self.settings) {
                     return None;
                 }
-                let make = || plan_of(&company, text_of(statement.definition()));
-                (statement.plan(company.number, make)?, Some(statement))
+                let text = text_of(statement.definition());
+                let hints = hints_of(text);
+                let plan = statement.plan(company.number, || plan_of(&company, text))?;
+                (plan, Some(statement), hints)
             }
         };
         let kind = plan.kind()?;
@@ -174,11 +177,12 @@ impl State {
         let may_share = !is_due && company.may_share(kind) && plan.may_share(keeps_numbers);
         let mark = plan.mark();
         // It may have been learnt anew between the two.
-        if !may_share || (kind == Kind::Change && mark.is_none()) {
+        if !may_share || (kind == Kind::Change && mark.is_none()) || hints.batch == Some(Duration::ZERO) {
             return alone(plan, None);
         }
+        let until = hints.batch.map(|batch| Instant::now() + batch);
         let mut told = None;
-        let entry = line.enter(|| {
+        let entry = line.enter(until.is_some(), || {
             let ask = match &asked {
                 Unit::Simple(text) => Ask::Simple(Bytes::copy_from_slice(text)),
                 Unit::Extended(extended) => Ask::Extended {
@@ -187,7 +191,7 @@ impl State {
                     steps: extended.steps,
                 },
             };
-            let (job, receiver) = Job::new(Arc::clone(&plan), ask, statement.clone(), mark.clone());
+            let (job, receiver) = Job::new(Arc::clone(&plan), ask, statement.clone(), mark.clone(), until);
             told = Some(receiver);
             job
         });
@@ -247,6 +251,11 @@ impl State {
         self.company = Some((Arc::clone(&self.settings), Arc::clone(&company)));
         Some(company)
     }
+}
+
+/// What its comments ask.
+fn hints_of(text: &[u8]) -> Hints {
+    std::str::from_utf8(text).map_or_else(|_| Hints::default(), forebay_sql::hints)
 }
 
 /// What is known of the statement of this text.

@@ -186,7 +186,6 @@ const STEADY: &[&str] = &[
     "make_timestamp",
     "make_timestamptz",
     "now",
-    "statement_timestamp",
     "timezone",
     "to_char",
     "to_date",

@@ -20,7 +20,7 @@ impl Default for Sharing {
         Self {
             is_on: true,
             max_reads_alone: 12,
-            max_changes_alone: 12,
+            max_changes_alone: 16,
             quick: Duration::from_millis(1),
         }
     }

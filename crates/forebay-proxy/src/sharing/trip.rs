@@ -16,6 +16,7 @@ use std::task::{Poll, ready};
 
 use bytes::{Buf, BytesMut};
 
+use super::beside::Beside;
 use super::job::{Answer, Ask, Job};
 use super::plan::Kind;
 use super::unit::Step;
@@ -73,6 +74,8 @@ pub(crate) struct Trip {
     out: BytesMut,
     ranges: Vec<(usize, usize)>,
     failure: Option<Failure>,
+    /// The numbers of the statements that are asked beside.
+    beside: Vec<u64>,
     is_sent: bool,
 }
 
@@ -85,15 +88,6 @@ pub(crate) struct Arrival {
     pub(crate) is_well: bool,
 }
 
-/// What is asked beside the jobs' own.
-#[derive(Debug)]
-pub(crate) struct Beside {
-    /// Bounds what is waited for locks.
-    pub(crate) lock: Arc<Statement>,
-    /// Fails where a table has changed.
-    pub(crate) guard: Arc<Statement>,
-}
-
 impl Trip {
     pub(crate) fn new(kind: Kind, jobs: Vec<Job>) -> Self {
         Self {
@@ -104,15 +98,17 @@ impl Trip {
             out: BytesMut::new(),
             ranges: vec![(0, 0); jobs.len()],
             failure: None,
+            beside: Vec::new(),
             is_sent: false,
             jobs,
         }
     }
 
     /// Writes all messages, to be sent.
-    pub(crate) fn put(&mut self, server: &mut Server, beside: &Beside) {
+    pub(crate) fn put(&mut self, server: &mut Server, beside: &Beside, lock_timeout_ms: u64) {
         if self.kind == Kind::Change {
-            put_ours(server, &beside.lock, &[]);
+            self.beside = vec![beside.lock.number(), beside.guard.number()];
+            put_ours(server, &beside.lock, &[&lock_timeout_ms.to_string()]);
         }
         let mut same: HashMap<&Ask, usize, foldhash::fast::RandomState> = HashMap::default();
         let mut marks: Vec<(String, Arc<str>)> = Vec::new();
@@ -182,9 +178,19 @@ impl Trip {
                 server.is_over = true;
                 return Err(Lost);
             }
-            if matches!(frame.tag, b'S' | b'A') {
-                at += frame.length;
-                continue;
+            match frame.tag {
+                b'S' => {
+                    // Who has the connection next is told.
+                    server.input.advance(at);
+                    server.report(frame.length);
+                    at = frame.length;
+                    continue;
+                }
+                b'A' => {
+                    at += frame.length;
+                    continue;
+                }
+                _ => {}
             }
             let reply = server.replies.receive(frame.tag, &mut undone).map_err(|_| Lost)?;
             while self.spans.get(self.span).is_some_and(|span| span.last < reply.place) {
@@ -206,8 +212,15 @@ impl Trip {
                     }
                     // Whoever needs it prepares it again.
                     let job = job.and_then(|job| self.jobs.get(job));
-                    if is_gone && let Some(statement) = job.and_then(|job| job.statement.as_ref()) {
-                        server.prepared.remove(statement.number());
+                    if is_gone {
+                        let number = job
+                            .and_then(|job| job.statement.as_ref())
+                            .map(|statement| statement.number());
+                        let of_all = self.beside.iter().copied().filter(|_| job.is_none());
+                        number
+                            .into_iter()
+                            .chain(of_all)
+                            .for_each(|number| server.prepared.remove(number));
                     }
                 }
                 b'Z' => {
@@ -217,7 +230,9 @@ impl Trip {
                 // Of a text it is not said that it tells no rows.
                 b'n' if current.is_some_and(|span| span.is_simple) => {}
                 _ => {
-                    if let Some(Span { job, .. }) = current.filter(|_| reply.is_visible) {
+                    // What is noticed as a text is parsed is its client's, though its Parse is not.
+                    let is_told = |span: &Span| reply.is_visible || (span.is_simple && frame.tag == b'N');
+                    if let Some(Span { job, .. }) = current.filter(is_told) {
                         let (begin, end) = &mut self.ranges[job];
                         if *end == 0 {
                             *begin = self.out.len();

@@ -348,13 +348,17 @@ fn users_have_bounds_and_certificates_of_their_own() {
         options(&["--config", &path])
     };
     let proxy = of("max_client_connections = 7\n\
-        [[user]]\nname = \"ann\"\nmax_client_connections = 3\nsslcert = \"a.pem\"\nsslkey = \"a.key\"\n\
+        [[user]]\nname = \"ann\"\nmax_client_connections = 3\nsharing = false\nsslcert = \"a.pem\"\nsslkey = \"a.key\"\n\
         [[user]]\nname = \"bob\"\n\
         [[database]]\nname = \"shop\"\nurl = \"postgresql://db/shop\"\nmax_client_connections = 5\n")
     .unwrap()
     .proxy
     .unwrap();
     assert_eq!(proxy.users["ann"].max_clients, Some(3));
+    assert_eq!(
+        (proxy.users["ann"].shares, proxy.users["bob"].shares),
+        (Some(false), None)
+    );
     assert_eq!(
         proxy.users["ann"].certificate,
         Some((PathBuf::from("a.pem"), PathBuf::from("a.key")))

@@ -21,6 +21,8 @@ pub struct UserSettings {
     pub name: String,
     /// Its clients at a time, of all databases together.
     pub max_client_connections: Option<usize>,
+    /// Whether what its clients ask at the same time travels together, whatever `sharing` of the database says.
+    pub sharing: Option<bool>,
     /// What proves it to the databases: a certificate chain, in PEM.
     pub sslcert: Option<PathBuf>,
     /// Its key, in PEM.
@@ -47,6 +49,7 @@ pub(super) fn by_name(all: &[UserSettings]) -> Result<BTreeMap<String, UserOptio
         let options = UserOptions {
             certificate,
             max_clients: settings.max_client_connections,
+            shares: settings.sharing,
         };
         if users.insert(settings.name.clone(), options).is_some() {
             return Err(wrong("name", "is given twice"));

@@ -5,10 +5,18 @@ use crate::{statements::Case, tree::Node};
 /// What statements of the file have in common with what people write every day.
 const OWN: &str = include_str!("expressions.txt");
 
+fn named() -> Option<String> {
+    std::env::var("FOREBAY_CORPUS").ok().filter(|path| !path.is_empty())
+}
+
+/// Whether they are somebody else's.
+pub(crate) fn is_named() -> bool {
+    named().is_some()
+}
+
 /// The cases of a file; without one, of our own.
 pub(crate) fn cases() -> Vec<Case> {
-    let named = std::env::var("FOREBAY_CORPUS").ok().filter(|path| !path.is_empty());
-    let text = named.map_or_else(
+    let text = named().map_or_else(
         || OWN.to_owned(),
         |path| std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}")),
     );

@@ -100,10 +100,14 @@ fn those_of_one_pool_hand_on_what_there_is() {
     let server = started_with_users();
     let proxy = capped(&server, "2", &[]);
     let processes = Mutex::new(BTreeSet::new());
+    // Who logs in is asked about on a connection that counts, too: an idle one may be closed for it.
+    let clients: Vec<_> = (0..8)
+        .map(|_| client(&proxy, "postgres", "postgres").unwrap())
+        .collect();
     std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let mut client = client(&proxy, "postgres", "postgres").unwrap();
+        for mut client in clients {
+            let processes = &processes;
+            scope.spawn(move || {
                 for _ in 0..50 {
                     let process = client.ask("SELECT pg_backend_pid()");
                     processes.lock().unwrap().insert(process);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testbed::Forebay;
 
-use crate::client::{Client, Row, describe, parse, query};
+use crate::client::{Client, Row, describe, parse, query, sync, whole};
 use crate::{as_user, at, postgres, proxy};
 
 fn with_admin(arguments: &[&str]) -> Forebay {
@@ -233,4 +233,49 @@ fn after_a_reconnect_nobody_has_what_was_there_before() {
     client.run("COMMIT");
     assert_ne!(client.ask("SELECT pg_backend_pid()"), before);
     assert_eq!(client.ask("SHOW work_mem"), "321kB");
+}
+
+#[test]
+fn a_command_is_one_whatever_the_session_keeps_and_whatever_it_asked_just_before() {
+    for mode in ["transaction", "session"] {
+        let proxy = with_admin(&["--pool-mode", mode]);
+        let mut admin = at(proxy.address());
+        // What is left behind these is looked for once they are answered.
+        for sql in [
+            "CREATE TABLE IF NOT EXISTS just_before (a int)",
+            "SET work_mem = '321kB'",
+            "CREATE TEMP TABLE kept (a int)",
+            "SELECT count(*) FROM kept",
+        ] {
+            admin.run(sql);
+            let shown = admin.query("SHOW FOREBAY STATUS").expect(sql);
+            assert!(shown.rows().len() > 3, "{mode}: {sql}");
+        }
+        let pid = admin.ask("SELECT pg_backend_pid()");
+        // Several at once, each in its turn.
+        admin.send(
+            &[
+                query("SELECT 'before'"),
+                query("SHOW FOREBAY CLIENTS"),
+                query("SELECT 'after'"),
+            ]
+            .concat(),
+        );
+        assert_eq!(admin.answer().value().as_deref(), Some("before"));
+        assert_eq!(admin.answer().expect("shown").rows().len(), 1);
+        assert_eq!(admin.answer().value().as_deref(), Some("after"));
+        let pipeline = [whole("SELECT 'before'", &[]), sync(), query("SHOW FOREBAY CLIENTS")].concat();
+        admin.send(&pipeline);
+        assert_eq!(admin.answer().value().as_deref(), Some("before"));
+        assert_eq!(admin.answer().expect("shown").rows().len(), 1);
+        // It would wait for itself.
+        assert_eq!(admin.query("PAUSE FOREBAY").sqlstate(), "55006");
+        assert_eq!(admin.query("RESUME FOREBAY").tags(), ["RESUME"]);
+        // In a transaction it is for the database.
+        admin.run("BEGIN");
+        assert_eq!(admin.query("SHOW FOREBAY STATUS").sqlstate(), "42601");
+        admin.run("ROLLBACK");
+        assert_eq!(admin.ask("SELECT pg_backend_pid()"), pid, "it kept what it has");
+        admin.run("DROP TABLE kept");
+    }
 }

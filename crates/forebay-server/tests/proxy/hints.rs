@@ -1,0 +1,281 @@
+//! Who travels with whom, as comments and the configuration say it.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use testbed::Forebay;
+
+use crate::client::{Client, message, query};
+use crate::{as_user, at, postgres, proxy};
+
+const CLIENTS: usize = 16;
+
+fn with_admin(arguments: &[&str]) -> Forebay {
+    proxy(postgres(), &[&["--admin-users", "postgres"], arguments].concat())
+}
+
+/// How often inserts into that table travelled, on how many trips, and why they go alone; none before they are known.
+fn shown(admin: &mut Client, table: &str) -> Option<(u64, u64, Option<String>)> {
+    let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+    let inserts = format!("INSERT INTO {table} ");
+    let row = shown
+        .rows()
+        .into_iter()
+        .find(|row| row[2].as_deref().is_some_and(|text| text.contains(&inserts)))?;
+    let number = |column: usize| row[column].as_deref().expect("a number").parse().expect("a number");
+    Some((number(3), number(4), row[6].clone()))
+}
+
+/// Inserts until all is known of it; how often.
+fn until_known(admin: &mut Client, table: &str, insert: &str) -> usize {
+    let mut alone = 0;
+    loop {
+        match shown(admin, table) {
+            Some((0, 0, None)) => return alone,
+            known => assert!(alone < 100, "{known:?}"),
+        }
+        admin.run(insert);
+        alone += 1;
+    }
+}
+
+/// How often the inserts of clients who come at the same time travelled, on how many trips.
+fn insert_together(proxy: &Forebay, table: &str, hint: &str) -> (u64, u64) {
+    let mut admin = at(proxy.address());
+    admin.run(&format!("CREATE TABLE {table} (n int)"));
+    let insert = format!("/* {hint} */ INSERT INTO {table} VALUES (1)");
+    let alone = until_known(&mut admin, table, &insert);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| at(proxy.address())).collect();
+    for client in &mut clients {
+        client.send(&query(&insert));
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().tags(), ["INSERT 0 1"]);
+    }
+    let count = format!("SELECT count(*) FROM {table}");
+    assert_eq!(admin.ask(&count), (CLIENTS + alone).to_string());
+    let (shared, trips, _) = shown(&mut admin, table).expect("known");
+    admin.run(&format!("DROP TABLE {table}"));
+    (shared, trips)
+}
+
+#[test]
+fn who_waits_for_company_has_it_and_who_wants_none_has_none() {
+    let proxy = with_admin(&[]);
+    let (shared, trips) = insert_together(&proxy, "waits", "file:a.py batch:400");
+    assert_eq!(shared, CLIENTS as u64, "few as they are");
+    assert!(trips <= 2, "{trips}");
+    assert_eq!(insert_together(&proxy, "goes_alone", "batch:0"), (0, 0));
+}
+
+/// What goes with each trip beside the clients' statements is parsed and planned once a connection, which takes longer than most trips.
+#[test]
+fn a_connection_prepares_what_goes_beside_once() {
+    let proxy = with_admin(&["--max-server-connections", "1"]);
+    let mut other = at(proxy.address());
+    let prepared = |client: &mut Client| -> u64 {
+        let count = "SELECT count(*) FROM pg_prepared_statements";
+        client.ask(count).parse().expect("a number")
+    };
+    let before = prepared(&mut other);
+    for round in 0..5 {
+        let (shared, _) = insert_together(&proxy, &format!("beside_{round}"), "batch:400");
+        assert_eq!(shared, CLIENTS as u64);
+    }
+    // Simple queries are prepared without a name.
+    assert_eq!(prepared(&mut other) - before, 2, "the bound of locks and the guard");
+}
+
+/// Straight, too, a query is done whose client says that it goes, and goes.
+#[test]
+fn what_was_asked_before_a_farewell_is_done() {
+    let proxy = with_admin(&[]);
+    let mut admin = at(proxy.address());
+    admin.run("CREATE TABLE farewells (n int)");
+    let insert = "INSERT INTO farewells VALUES (1) /* batch:400 */";
+    let alone = until_known(&mut admin, "farewells", insert);
+    for count in 1..=3 {
+        let mut client = at(proxy.address());
+        client.send(&query(insert));
+        // It waits for company, and nothing is behind it yet.
+        assert!(client.read_within(Duration::from_millis(50)).is_none());
+        client.send(&message(b'X', &[]));
+        drop(client);
+        let begun = Instant::now();
+        while admin.ask("SELECT count(*) FROM farewells") != (alone + count).to_string() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{count} is not there");
+        }
+    }
+    admin.run("DROP TABLE farewells");
+}
+
+/// Whoever is told something of its text, or could tell that its transaction began before, is as straight.
+#[test]
+fn notices_and_times_are_as_straight() {
+    let proxy = with_admin(&[]);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| at(proxy.address())).collect();
+    let name = "n".repeat(70);
+    for (sql, notices, value) in [
+        (format!("SELECT 7 * 6 AS {name} /* batch:400 */"), true, "42"),
+        (
+            "SELECT now() = statement_timestamp() /* batch:400 */".to_owned(),
+            false,
+            "t",
+        ),
+    ] {
+        for _ in 0..20 {
+            clients[0].run(&sql);
+        }
+        for client in &mut clients {
+            client.send(&query(&sql));
+        }
+        for client in &mut clients {
+            let answer = client.answer();
+            assert_eq!(answer.notice().is_some(), notices, "{sql}");
+            assert_eq!(answer.value().as_deref(), Some(value), "{sql}");
+        }
+    }
+}
+
+/// A client may have the server forget what is asked beside: the next trip does without company, and all after it are as before.
+#[test]
+fn what_the_server_has_forgotten_is_prepared_again() {
+    let proxy = with_admin(&["--max-server-connections", "1"]);
+    let mut other = at(proxy.address());
+    assert_eq!(insert_together(&proxy, "known", "batch:400").0, CLIENTS as u64);
+    other.run("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$");
+    insert_together(&proxy, "forgotten", "batch:400");
+    assert_eq!(insert_together(&proxy, "known_again", "batch:400").0, CLIENTS as u64);
+}
+
+/// Changes that get no answer have to wait for it; those who come behind them do not.
+#[test]
+fn changes_that_are_held_up_hold_nobody_else_up() {
+    let proxy = with_admin(&["--max-server-connections", "3"]);
+    let mut admin = at(proxy.address());
+    admin.run("CREATE TABLE held_up (n int)");
+    let insert = "INSERT INTO held_up VALUES (1) /* batch:400 */";
+    let alone = until_known(&mut admin, "held_up", insert);
+    let mut clients: Vec<Client> = (0..3 * CLIENTS).map(|_| at(proxy.address())).collect();
+    // As many connections as carry changes at once, both idle.
+    let processes = {
+        let [one, other] = &mut clients[..2] else {
+            unreachable!("there are more")
+        };
+        let both = [one, other].map(|client| {
+            client.run("BEGIN");
+            client.ask("SELECT pg_backend_pid()")
+        });
+        clients[..2].iter_mut().for_each(|client| drop(client.run("COMMIT")));
+        both
+    };
+    let signal = |name: &str| {
+        let sent = Command::new("kill").arg(name).args(&processes).status();
+        assert!(sent.expect("kill is there").success());
+    };
+    let (held, free) = clients.split_at_mut(2 * CLIENTS);
+    for group in held.chunks_mut(CLIENTS) {
+        group.iter_mut().for_each(|client| client.send(&query(insert)));
+        signal("-STOP");
+        // They wait for company no longer, and are on their way.
+        assert!(group[0].read_within(Duration::from_millis(600)).is_none());
+    }
+    free.iter_mut().for_each(|client| client.send(&query(insert)));
+    let answered = free
+        .iter_mut()
+        .all(|client| matches!(client.read_within(Duration::from_secs(20)), Some(Ok(_))));
+    signal("-CONT");
+    assert!(answered, "they wait behind those that are held up");
+    for client in held {
+        assert_eq!(client.answer().tags(), ["INSERT 0 1"]);
+    }
+    let count = admin.ask("SELECT count(*) FROM held_up");
+    assert_eq!(count, (3 * CLIENTS + alone).to_string());
+    admin.run("DROP TABLE held_up");
+}
+
+/// What the proxy asks beside is no client's.
+#[test]
+fn statements_of_the_proxys_own_are_not_shown() {
+    let proxy = with_admin(&[]);
+    assert_eq!(insert_together(&proxy, "unseen", "batch:400").0, CLIENTS as u64);
+    let shown = at(proxy.address()).query("SHOW FOREBAY STATEMENTS").expect("shown");
+    assert_eq!(shown.rows().len(), 0, "{shown:?}");
+}
+
+#[test]
+fn who_waits_alone_is_answered_when_the_time_is_over() {
+    let proxy = with_admin(&[]);
+    let mut client = at(proxy.address());
+    for _ in 0..20 {
+        client.run("SELECT 7 * 6");
+    }
+    let begun = Instant::now();
+    assert_eq!(client.ask("SELECT 7 * 6 /* batch:50 */"), "42");
+    let took = begun.elapsed();
+    // It knows by now that it may travel; no more is promised than that it does not wait much longer.
+    assert!(
+        took >= Duration::from_millis(50) && took < Duration::from_secs(5),
+        "{took:?}"
+    );
+    // Whoever comes meanwhile, and waits for nobody, takes it along.
+    let mut other = at(proxy.address());
+    let begun = Instant::now();
+    client.send(&query("SELECT 7 * 6 /* batch:1000 */"));
+    // It waits, and nobody has told it to go.
+    assert!(client.read_within(Duration::from_millis(50)).is_none());
+    other.ask("SELECT 7 * 6");
+    assert_eq!(client.answer().value().as_deref(), Some("42"));
+    assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn one_user_is_switched_off_or_alone_switched_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("forebay.toml");
+    for (general, own) in [(true, false), (false, true)] {
+        std::fs::write(&file, format!("[[user]]\nname = \"postgres\"\nsharing = {own}\n")).unwrap();
+        let sharing = format!("--sharing={general}");
+        let proxy = with_admin(&["--config", file.to_str().unwrap(), &sharing]);
+        let (sql, normal) = ("SELECT 6 * 7 /* batch:400 */", "SELECT 0 * 0");
+        for (user, shares) in [("postgres", own), ("trusted", general)] {
+            let mut clients: Vec<Client> = (0..CLIENTS).map(|_| as_user(proxy.address(), user).unwrap()).collect();
+            let mut admin = at(proxy.address());
+            let mut travelled = || {
+                let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+                let rows = shown.rows().into_iter();
+                // All that this user asks.
+                let mut rows = rows.filter(|row| row[1].as_deref() == Some(user) && row[2].as_deref() == Some(normal));
+                rows.next().map(|row| {
+                    (
+                        row[3]
+                            .as_deref()
+                            .map(|number| number.parse::<usize>().expect("a number")),
+                        row[6].clone(),
+                    )
+                })
+            };
+            for _ in 0..20 {
+                if let Some((_, None)) = travelled() {
+                    break;
+                }
+                clients[0].run(sql);
+            }
+            let before = travelled();
+            for client in &mut clients {
+                client.send(&query(sql));
+            }
+            for client in &mut clients {
+                assert_eq!(client.answer().value().as_deref(), Some("42"));
+            }
+            let together = before
+                .zip(travelled())
+                .map(|(before, after)| after.0.zip(before.0).map(|(after, before)| after - before));
+            assert_eq!(
+                together.flatten(),
+                shares.then_some(CLIENTS),
+                "{user} of {general} and {own}"
+            );
+        }
+    }
+}

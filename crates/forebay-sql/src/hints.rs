@@ -1,0 +1,135 @@
+//! Hints: what a comment in a statement asks of whoever carries it, as in `/* batch:10 */`.
+//!
+//! Promises: only comments are read, never strings or names that look like them; what is no hint is a comment. A hint that stands twice holds
+//! as it stands first.
+
+use std::time::Duration;
+
+use super::dialect::Dialect;
+use super::lexer::Lexer;
+
+/// Nobody waits longer for company, whatever is asked.
+const BATCH_MAX: Duration = Duration::from_secs(1);
+
+/// What the comments of one text ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// `batch:N`: waits up to so many milliseconds for company; with 0 it has none.
+    pub batch: Option<Duration>,
+}
+
+/// The hints in the comments of a text of PostgreSQL's.
+#[must_use]
+pub fn hints(sql: &str) -> Hints {
+    let mut hints = Hints::default();
+    // Mostly there is no comment at all.
+    if !sql.contains("/*") {
+        return hints;
+    }
+    let mut end = 0;
+    for token in Lexer::new(Dialect::Postgres, sql) {
+        let Ok(token) = token else { return hints };
+        let begin = token.text.as_ptr().addr() - sql.as_ptr().addr();
+        read(&sql[end..begin], &mut hints);
+        end = begin + token.text.len();
+    }
+    read(&sql[end..], &mut hints);
+    hints
+}
+
+/// Reads what stands between two tokens: blanks and comments.
+fn read(between: &str, hints: &mut Hints) {
+    let mut rest = between;
+    while let Some(at) = rest.find(['/', '-']) {
+        rest = &rest[at..];
+        if rest.starts_with("--") {
+            rest = rest.find('\n').map_or("", |line| &rest[line..]);
+            continue;
+        }
+        let Some(length) = comment_length(rest) else { return };
+        for word in rest[..length].split(|letter: char| !letter.is_ascii_alphanumeric() && letter != ':') {
+            let Some(milliseconds) = word.strip_prefix("batch:").and_then(|number| number.parse().ok()) else {
+                continue;
+            };
+            hints
+                .batch
+                .get_or_insert(Duration::from_millis(milliseconds).min(BATCH_MAX));
+        }
+        rest = &rest[length..];
+    }
+}
+
+/// Of the comment that begins here; comments in it are part of it.
+fn comment_length(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(next) = text.get(at..).and_then(|rest| rest.find(['/', '*'])) {
+        at += next;
+        let rest = &text[at..];
+        if rest.starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth = depth.checked_sub(1)?;
+            at += 2;
+            if depth == 0 {
+                return Some(at);
+            }
+        } else {
+            at += 1;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(sql: &str) -> Option<u128> {
+        hints(sql).batch.map(|batch| batch.as_millis())
+    }
+
+    #[test]
+    fn a_comment_says_how_long_company_is_waited_for() {
+        for (sql, wanted) in [
+            ("/* batch:10 */ SELECT 1", Some(10)),
+            ("SELECT/*batch:0*/1", Some(0)),
+            ("SELECT 1 /* file:app.php line:42 batch:5 */", Some(5)),
+            ("SELECT 1 /* ttl:60, batch:7 */ -- end", Some(7)),
+            ("/* batch:3 */ SELECT 1 /* batch:9 */", Some(3)),
+            ("/* a /* b */ batch:4 */ SELECT 1", Some(4)),
+            ("/* batch:5000 */ SELECT 1", Some(1000)),
+            ("-- batch:1\nSELECT 1 /* batch:2 */", Some(2)),
+            ("SELECT 1", None),
+            ("SELECT 1 -- batch:10", None),
+            ("SELECT '/* batch:10 */'", None),
+            ("SELECT \"/* batch:10 */\" FROM t", None),
+            ("SELECT $$/* batch:10 */$$", None),
+            ("/* batch:ten */ SELECT 1", None),
+            ("/* batch:-1 */ SELECT 1", None),
+            ("/* rebatch:10 */ SELECT 1", None),
+            ("/* batch:10", None),
+            ("SELECT 6 / 2 /* batch:1 */", Some(1)),
+        ] {
+            assert_eq!(batch(sql), wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        for sql in [
+            "/*",
+            "/**",
+            "*/",
+            "/*/",
+            "/* é batch:1 */ é",
+            "é/*é",
+            "--",
+            "-- é",
+            "/*/**/",
+        ] {
+            let _ = hints(sql);
+        }
+    }
+}
