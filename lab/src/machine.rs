@@ -135,9 +135,12 @@ impl fmt::Display for Header {
     }
 }
 
-/// What to type to have this again.
+/// What to type to have this again. A program that was built before is one machine's; without it the lab builds one.
 fn command_line() -> String {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "--forebay") {
+        arguments.drain(at..arguments.len().min(at + 2));
+    }
     let profile = if cfg!(debug_assertions) { "" } else { "--release " };
     format!("cargo run {profile}-p lab -- {}", arguments.join(" "))
 }

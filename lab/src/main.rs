@@ -49,6 +49,7 @@ use scenarios::page_policy::PagePolicy;
 use scenarios::pages::Pages;
 use scenarios::proxy::Proxy;
 use scenarios::server::Server;
+use scenarios::sharing::Sharing;
 use scenarios::writes::{self, Database, Writes};
 use scenarios::writes_soak::{self, Killed, WritesSoak};
 
@@ -137,6 +138,14 @@ enum Chosen {
     },
     /// What stands in front of a PostgreSQL, under pgbench, beside another proxy and PostgreSQL itself.
     Proxy {
+        /// The program to measure, instead of the one that cargo builds now.
+        #[arg(long, value_name = "FILE")]
+        forebay: Option<PathBuf>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// A proxy whose clients share, under pgbench, beside itself without sharing, another proxy and PostgreSQL itself.
+    Sharing {
         /// The program to measure, instead of the one that cargo builds now.
         #[arg(long, value_name = "FILE")]
         forebay: Option<PathBuf>,
@@ -260,6 +269,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         }
         Chosen::Server { forebay, options } => (vec![Box::new(Server::new(forebay))], options),
         Chosen::Proxy { forebay, options } => (vec![Box::new(Proxy::new(forebay))], options),
+        Chosen::Sharing { forebay, options } => (vec![Box::new(Sharing::new(forebay))], options),
         Chosen::HttpWrites { web, options } => (vec![Box::new(HttpWrites::new(web, options.quick))], options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
         Chosen::Figures(options) => return pictures::run(options).map(|()| true),
@@ -311,6 +321,7 @@ mod tests {
             | Chosen::WritesSoak { options, .. }
             | Chosen::Server { options, .. }
             | Chosen::Proxy { options, .. }
+            | Chosen::Sharing { options, .. }
             | Chosen::HttpWrites { options, .. }) = command.scenario
             else {
                 panic!("{line} measures nothing");

@@ -76,6 +76,8 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
                 "deviation",
                 "resident over the cap",
                 "processor time a transaction",
+                "the proxy's processor time a transaction",
+                "the database's processor time a transaction",
                 "processor time a login",
                 "memory a client",
             ]
@@ -487,6 +489,30 @@ fn proxy() {
     }
     for case in ["idle clients", "idle clients, TLS", "10,000 clients log in"] {
         has(&seen, "forebay", case);
+    }
+}
+
+/// Each load by each of the systems that can carry it.
+#[test]
+fn sharing() {
+    let built = Path::new(env!("CARGO_BIN_EXE_lab")).with_file_name("forebay");
+    let built = built.to_str().unwrap();
+    let arguments = ["sharing", "--forebay", built];
+    let count = if Path::new(built).is_file() { 3 } else { 1 };
+    let (report, results) = run(&arguments[..count]);
+    let seen = check("sharing", &report, &results);
+    for case in [
+        "INSERT, 500 clients, prepared",
+        "UPDATE, 50 clients, prepared",
+        "TPC-B, 50 clients",
+        "SELECT by Zipf, 500 clients, prepared",
+    ] {
+        for system in ["forebay", "forebay, sharing off", "limit"] {
+            has(&seen, system, case);
+        }
+    }
+    if Path::new("/usr/sbin/pgbouncer").is_file() {
+        has(&seen, "PgBouncer", "TPC-B, 50 clients");
     }
 }
 

@@ -39,7 +39,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, circles of files, names of other crates in the facade, tests, documentation, models, real clients and frameworks, suites of others through the proxy, a real browser, tiny measurements.
+    /// Everything that must hold before a change lands: format, lints, circles of files, names of other crates in the facade, tests, documentation, models, real clients and frameworks, suites of others through the proxy, a real browser.
     Test {
         /// Leave out what takes minutes: the models, the other compiler, the real clients, frameworks and suites, the measurements and the browser.
         #[arg(long, conflicts_with = "long")]

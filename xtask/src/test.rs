@@ -34,26 +34,6 @@ const THE_PROXY: &str = "proxy";
 const SUITE_MODULE: &str = "foreign_suite";
 /// All tests that need a browser installed are in this module of `lab/tests/report`.
 const BROWSER_MODULE: &str = "real_browser";
-/// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] and [`THE_EXAMPLE`]
-/// stand for programs.
-const LAB_SCENARIOS: &[&[&str]] = &[
-    &["batcher"],
-    &["loader"],
-    &["cache"],
-    &["page-policy"],
-    &["cache-soak"],
-    &["cold-start"],
-    &["pages"],
-    &["loads"],
-    &["writes"],
-    &["writes-soak"],
-    &["server", "--forebay", THE_SERVER],
-    &["proxy", "--forebay", THE_SERVER],
-    &["http-writes", "--web", THE_EXAMPLE],
-];
-const THE_SERVER: &str = "{forebay}";
-const THE_EXAMPLE: &str = "{web}";
-
 /// How many statements the long run compares with PostgreSQL's answers.
 const LONG_CASES: &str = "1000000";
 /// How long the proxy's clients live in each of the two tests of chaos.
@@ -143,7 +123,6 @@ pub(crate) fn run(extent: Extent) -> bool {
         for suite in SUITES {
             steps.step(&format!("suite {}", suite.name), || foreign_suite(suite, extent));
         }
-        steps.step("tiny measurements", tiny_measurements);
         steps.step("report in a browser", report_in_a_browser);
     }
     if extent == Extent::Long {
@@ -296,32 +275,6 @@ fn foreign_suite(suite: &Suite, extent: Extent) -> Outcome {
         Extent::Quick | Extent::Usual => test,
     };
     run_tests(&test, &["--exact", &module, "--nocapture"])
-}
-
-/// By the lab and on the server that the build step built, so that nothing is built again with other features.
-fn tiny_measurements() -> Outcome {
-    let built = workspace::target().join("debug");
-    let (mut failed, mut told) = (Vec::new(), String::new());
-    for scenario in LAB_SCENARIOS {
-        let words = scenario.iter().map(|word| match *word {
-            THE_SERVER => built.join("forebay").into_os_string(),
-            THE_EXAMPLE => built.join("web").into_os_string(),
-            word => word.into(),
-        });
-        let measured = Command::new(built.join("lab"))
-            .arguments(words)
-            .arguments(["--tiny"])
-            .run_explained();
-        if let Err(how) = measured {
-            failed.push(scenario[0]);
-            told.push_str(&format!("\n{}: {how}", scenario[0]));
-        }
-    }
-    if failed.is_empty() {
-        Outcome::Passed
-    } else {
-        Outcome::Failed(format!("{}{told}", failed.join(", ")))
-    }
 }
 
 /// Clients of the proxy against their model, of a seed that they print: in calm, and behind that in a storm.

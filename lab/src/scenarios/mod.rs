@@ -11,5 +11,6 @@ pub(crate) mod page_policy;
 pub(crate) mod pages;
 pub(crate) mod proxy;
 pub(crate) mod server;
+pub(crate) mod sharing;
 pub(crate) mod writes;
 pub(crate) mod writes_soak;

@@ -6,9 +6,9 @@
 mod idle;
 mod login;
 mod password;
-mod process;
+pub(super) mod process;
 mod stream;
-mod system;
+pub(super) mod system;
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -279,7 +279,7 @@ impl Trial for LoadTrial {
         let after = self.system.process.map(process::processor_time).transpose()?;
         let rows = match self.load.work {
             Work::Insert => psql("SELECT count(*) FROM entry")?,
-            Work::Select => summary.processed.to_string(),
+            _ => summary.processed.to_string(),
         };
         check(&summary, &rows)?;
         psql("CHECKPOINT")?;

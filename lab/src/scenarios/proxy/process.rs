@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::failure::Failure;
 
 /// Time on processors since it began, of all its threads and of its children: user and system.
-pub(super) fn processor_time(process: u32) -> Result<Duration, Failure> {
+pub(in crate::scenarios) fn processor_time(process: u32) -> Result<Duration, Failure> {
     let read = |process: u32| {
         let path = format!("/proc/{process}/stat");
         let stat = std::fs::read_to_string(&path).map_err(Failure::system(format!("read {path}")))?;
@@ -50,7 +50,7 @@ impl Stat {
 }
 
 /// As many open files as the system lets this process have, and those that it starts.
-pub(super) fn allow_files() {
+pub(in crate::scenarios) fn allow_files() {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

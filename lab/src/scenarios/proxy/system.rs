@@ -7,19 +7,19 @@ use super::password::Password;
 use crate::failure::Failure;
 use crate::scenario::{FOREBAY, LIMIT};
 
-pub(super) const PGBOUNCER: &str = "PgBouncer";
+pub(in crate::scenarios) const PGBOUNCER: &str = "PgBouncer";
 pub(super) const PGPOOL: &str = "pgpool-II";
 /// It has a process and a server connection for each client: it is measured with so many.
 pub(super) const PGPOOL_CLIENTS_MAX: u32 = 60;
 /// The server connections of each proxy.
-pub(super) const POOL: usize = 20;
+pub(in crate::scenarios) const POOL: usize = 20;
 
 /// What pgbench is pointed at.
-pub(super) struct System {
-    pub(super) name: &'static str,
-    pub(super) url: String,
+pub(in crate::scenarios) struct System {
+    pub(in crate::scenarios) name: &'static str,
+    pub(in crate::scenarios) url: String,
     /// The proxy's.
-    pub(super) process: Option<u32>,
+    pub(in crate::scenarios) process: Option<u32>,
     _running: Option<Running>,
 }
 
@@ -33,7 +33,7 @@ enum Running {
 
 impl System {
     /// PostgreSQL itself.
-    pub(super) fn straight(server: &testbed::Postgres) -> Self {
+    pub(in crate::scenarios) fn straight(server: &testbed::Postgres) -> Self {
         Self {
             name: LIMIT,
             url: server.url(),
@@ -42,13 +42,24 @@ impl System {
         }
     }
 
-    pub(super) fn forebay(program: &Path, server: &testbed::Postgres) -> Result<Self, Failure> {
+    pub(in crate::scenarios) fn forebay(program: &Path, server: &testbed::Postgres) -> Result<Self, Failure> {
+        Self::forebay_with(FOREBAY, program, server, &[])
+    }
+
+    /// By that name, with these arguments.
+    pub(in crate::scenarios) fn forebay_with(
+        name: &'static str,
+        program: &Path,
+        server: &testbed::Postgres,
+        arguments: &[&str],
+    ) -> Result<Self, Failure> {
         let proxy = testbed::Forebay::builder(program)
             .upstream(server.url())
             .arguments(["--max-server-connections", &POOL.to_string()])
+            .arguments(arguments)
             .start()?;
         Ok(Self {
-            name: FOREBAY,
+            name,
             // As the server's own user.
             url: format!("postgresql://postgres@{}/postgres", proxy.address()),
             process: Some(proxy.process_id()),
@@ -121,7 +132,7 @@ impl System {
         address.ok_or_else(|| Failure::Wrong(format!("{} names no address", self.url)))
     }
 
-    pub(super) fn pgbouncer(server: SocketAddr) -> Result<Self, Failure> {
+    pub(in crate::scenarios) fn pgbouncer(server: SocketAddr) -> Result<Self, Failure> {
         let proxy = testbed::PgBouncer::start(server, POOL).map_err(|error| absent(PGBOUNCER, error))?;
         Ok(Self::of_pgbouncer(proxy))
     }

@@ -11,9 +11,13 @@ use testbed::Program;
 use crate::failure::Failure;
 use crate::machine::first_line_of;
 
-/// The transaction: one row of a random value.
-const SCRIPT: &str =
+/// One row of a random value.
+const INSERT: &str =
     "\\set value random(1, 1000000000)\nINSERT INTO entry (value, created_at) VALUES (:value, 1700000000000);\n";
+/// pgbench's own reading script, but for the distribution of its keys; 1.001 is the flattest that it has.
+const SELECT_ZIPF: &str =
+    "\\set aid random_zipfian(1, 100000, 1.001)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+const UPDATE: &str = "\\set id random(1, 100000)\nUPDATE counter SET count = count + 1 WHERE id = :id;\n";
 /// What a turn may take beyond its duration before it is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// In turns too short for pgbench's clock of seconds.
@@ -37,6 +41,12 @@ pub(in crate::scenarios) enum Work {
     Insert,
     /// Reads a row of `pgbench_accounts` by its key: pgbench's own script.
     Select,
+    /// The same, with keys by Zipf's law.
+    SelectZipf,
+    /// Counts in a row of `counter`, of 100,000, by its key.
+    Update,
+    /// pgbench's own transaction, in the manner of TPC-B.
+    TpcB,
 }
 
 /// How pgbench is to load a server.
@@ -61,10 +71,12 @@ impl Load {
 
     /// The same, of reading.
     pub(in crate::scenarios) const fn selecting(self) -> Self {
-        Self {
-            work: Work::Select,
-            ..self
-        }
+        self.of(Work::Select)
+    }
+
+    /// The same, of other work.
+    pub(in crate::scenarios) const fn of(self, work: Work) -> Self {
+        Self { work, ..self }
     }
 }
 
@@ -77,13 +89,15 @@ pub(in crate::scenarios) struct Summary {
     pub(in crate::scenarios) latency_mean_ms: f64,
 }
 
-/// The installed programs, and the script.
+/// The installed programs, and the scripts.
 pub(in crate::scenarios) struct Pgbench {
-    script: PathBuf,
+    insert: PathBuf,
+    select_zipf: PathBuf,
+    update: PathBuf,
 }
 
 impl Pgbench {
-    /// Finds them, and puts the script into `folder`.
+    /// Finds them, and puts the scripts into `folder`.
     pub(in crate::scenarios) fn find(folder: &Path) -> Result<Self, Failure> {
         for program in ["pgbench", "psql"] {
             let version = first_line_of(program, &["--version"]);
@@ -95,9 +109,16 @@ impl Pgbench {
                 });
             }
         }
-        let script = folder.join("insert.sql");
-        std::fs::write(&script, SCRIPT).map_err(Failure::system("write pgbench's script"))?;
-        Ok(Self { script })
+        let script = |name: &str, text: &str| {
+            let script = folder.join(name);
+            std::fs::write(&script, text).map_err(Failure::system("write pgbench's script"))?;
+            Ok::<_, Failure>(script)
+        };
+        Ok(Self {
+            insert: script("insert.sql", INSERT)?,
+            select_zipf: script("select-zipf.sql", SELECT_ZIPF)?,
+            update: script("update.sql", UPDATE)?,
+        })
     }
 
     /// Executes one statement and gives what it returns, unaligned.
@@ -132,9 +153,18 @@ impl Pgbench {
         } else {
             arguments.extend(["-T".to_owned(), duration.as_secs().max(1).to_string()]);
         }
-        match load.work {
-            Work::Insert => arguments.extend(["-f".to_owned(), self.script.display().to_string()]),
-            Work::Select => arguments.push("-S".to_owned()),
+        let script = match load.work {
+            Work::Insert => Some(&self.insert),
+            Work::SelectZipf => Some(&self.select_zipf),
+            Work::Update => Some(&self.update),
+            Work::Select => {
+                arguments.push("-S".to_owned());
+                None
+            }
+            Work::TpcB => None,
+        };
+        if let Some(script) = script {
+            arguments.extend(["-f".to_owned(), script.display().to_string()]);
         }
         arguments.push(url.to_owned());
         let report = Program::new("pgbench", arguments).run(duration + PATIENCE)?;
