@@ -15,7 +15,7 @@ use forebay_write::{CancelToken, WriteError};
 use super::plans::Plans;
 use super::settings::Settings;
 use super::timeouts::{elapsed, lock_timed_out};
-use crate::sql::Isolation;
+use crate::sql::{self, Isolation};
 
 /// An open transaction block.
 pub(super) struct Block {
@@ -39,6 +39,10 @@ pub(super) struct Block {
     savepoints: Vec<Savepoint>,
     /// Tables that it has made or truncated, by their names in the file, and how many savepoints there were then.
     emptied: Vec<(String, usize)>,
+    /// Tables whose rows it has changed or added to, by their names in the file; also where that was rolled back to a savepoint.
+    changed: Vec<String>,
+    /// The same, as statements are told.
+    changed_told: String,
     /// What a rollback puts back.
     settings_before: Settings,
     /// When it began, in microseconds since 1970: `now()` for all of it.
@@ -83,6 +87,8 @@ impl Block {
             expired: false,
             savepoints: Vec::new(),
             emptied: Vec::new(),
+            changed: Vec::new(),
+            changed_told: sql::SessionContext::changed_tables(&[]),
             settings_before: settings.clone(),
             began_micros,
             schema_change: None,
@@ -116,6 +122,24 @@ impl Block {
         let savepoints = self.savepoints.len();
         self.emptied
             .extend(tables.iter().map(|table| (table.clone(), savepoints)));
+    }
+
+    /// A statement in it has changed rows of these tables.
+    pub(super) fn changes(&mut self, tables: &[String]) {
+        let before = self.changed.len();
+        for table in tables {
+            if !self.changed.contains(table) {
+                self.changed.push(table.clone());
+            }
+        }
+        if self.changed.len() > before {
+            self.changed_told = sql::SessionContext::changed_tables(&self.changed);
+        }
+    }
+
+    /// The tables whose rows it has changed, as statements are told.
+    pub(super) fn changed(&self) -> &str {
+        &self.changed_told
     }
 
     /// Whether that table was made or truncated since the last savepoint.

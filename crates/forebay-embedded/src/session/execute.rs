@@ -15,6 +15,7 @@ use forebay_write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteEr
 use parking_lot::Mutex;
 
 use super::Session;
+use super::block::Block;
 use super::control::Controlled;
 use super::plans::Found;
 use super::prepared::{OpenCursor, Portal, PortalState, Prepared};
@@ -297,6 +298,7 @@ impl Session {
             self.now_micros(),
             self.drawn.session(),
             self.asked_micros(),
+            self.block.as_ref().map_or("[]", Block::changed),
             self.settings.zone_name(),
         )
     }
@@ -470,6 +472,7 @@ impl Session {
             Ok(outcome) => {
                 if let (Some(block), Some(plan)) = (&mut self.block, &portal.prepared.shape.plan) {
                     block.empties(&plan.empties);
+                    block.changes(&plan.changes);
                 }
                 if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
                     self.look_at_constraints(token).await?;

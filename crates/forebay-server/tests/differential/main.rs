@@ -285,6 +285,20 @@ fn definitions_and_violations_have_postgresql_s_answers() {
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }
 
+/// PostgreSQL looks at a row of the same transaction once more when one of its keys is set to NULL, and misses what it refers to by
+/// another.
+#[test]
+fn a_row_that_a_deletion_loosens_on_its_way_out_is_an_error_in_the_transaction_that_made_it() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let servers = Servers::start();
+    let mut pair = servers.connect("UTC");
+    assert_eq!(cascades::loosened_on_its_way_out(&mut pair, true), ["23503", "0A000"]);
+    assert_eq!(
+        cascades::loosened_on_its_way_out(&mut pair, false),
+        ["DELETE 1", "DELETE 1"]
+    );
+}
+
 #[test]
 fn what_a_deletion_takes_along_is_what_postgresql_s_does() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -265,7 +265,10 @@ async fn wrong_passwords_at_a_rate_let_nobody_in_and_keep_nobody_out() {
         for guess in guesses {
             guess.await.unwrap();
         }
-        assert_eq!(proxy.metric("forebay_logins_failed_total").unwrap(), Some(120.0));
+        // Who is refused is told so first, and counted right behind that.
+        let counted = || proxy.metric("forebay_logins_failed_total").unwrap();
+        until("all who were refused are counted", || counted() >= Some(120.0));
+        assert_eq!(counted(), Some(120.0));
         let log = proxy.output();
         let told = log.matches("password authentication failed").count();
         assert!(

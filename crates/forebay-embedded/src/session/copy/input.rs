@@ -360,6 +360,9 @@ impl Session {
         })
         .await?;
         let Err((place, error)) = stored else {
+            if let (Some(block), Some(plan)) = (&mut self.block, &prepared.shape.plan) {
+                block.changes(&plan.changes);
+            }
             return Ok(count);
         };
         let (line, text) = &places[place];

@@ -63,6 +63,7 @@ impl Compiler<'_> {
         if table.view.is_some() || table.foreign_view {
             return Err(Fault::unsupported(format!("{verb} of the view \"{}\"", table.shown())));
         }
+        self.changes.push(table.name.clone());
         Ok(table)
     }
 

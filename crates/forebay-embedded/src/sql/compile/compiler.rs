@@ -48,6 +48,7 @@ pub(crate) struct Compiler<'a> {
     pub(super) notices: Vec<String>,
     pub(super) session_columns: Vec<SessionColumn>,
     pub(super) empties: Vec<String>,
+    pub(super) changes: Vec<String>,
     /// Rows are looked at, not stored: what must not be stored is let through.
     pub(super) explains: bool,
     /// What the query of a view depends on, while one is compiled for that.
@@ -97,6 +98,7 @@ impl<'a> Compiler<'a> {
             notices: Vec::new(),
             session_columns: Vec::new(),
             empties: Vec::new(),
+            changes: Vec::new(),
             explains: false,
             recorded: None,
             kept: false,
@@ -141,6 +143,7 @@ impl<'a> Compiler<'a> {
             notices: self.notices,
             session_columns: self.session_columns,
             empties: self.empties,
+            changes: self.changes,
             tables_read: self.tables_read,
             reshapes: self.reshapes,
         }

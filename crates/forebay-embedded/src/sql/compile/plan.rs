@@ -43,6 +43,8 @@ pub struct Plan {
     pub session_columns: Vec<SessionColumn>,
     /// Tables that it makes or truncates, by their names in the file.
     pub empties: Vec<String>,
+    /// Tables that it changes rows of, also by foreign keys, or adds rows to, by their names in the file.
+    pub changes: Vec<String>,
     /// Tables that it reads, by their names in the file.
     pub tables_read: Vec<String>,
     /// Tables that no query of the session may be open on while it is carried out, by their names in the file.
@@ -66,6 +68,7 @@ impl Plan {
             notices: Vec::new(),
             session_columns: Vec::new(),
             empties: Vec::new(),
+            changes: Vec::new(),
             tables_read: Vec::new(),
             reshapes: Vec::new(),
         }

@@ -4,6 +4,10 @@
 //! refers to it is looked at in the same turn, before what lies deeper goes. SQLite looks when all is gone, and finds nobody who
 //! referred. So where a key protects rows of a table that a deletion reaches on another way, too, each row is looked at before.
 //!
+//! A row that stops referring by one key (SET NULL, SET DEFAULT) is looked at by its other keys, too, if its transaction has made or
+//! changed it: one turn later, when what it refers to may be gone, and it itself is not yet. That is an error of PostgreSQL's where the
+//! row was to go as well; where it may come to that, the deletion is refused.
+//!
 //! Promises: what PostgreSQL would have kept stays. A row that goes in the same turn as what it refers to is let go only where its
 //! cascade comes first in its own table; elsewhere the deletion is PostgreSQL's error, also where PostgreSQL would have come to that row
 //! in time.
@@ -16,7 +20,7 @@ use super::definition::{Definition, ForeignKey};
 use super::fault::{Fault, Result, unreadable};
 use super::namespace::shown;
 use super::schema::Table;
-use super::sqlite_text::{identifier, quoted};
+use super::sqlite_text::{ENVIRONMENT, identifier, quoted};
 
 /// How many ways of a cascade are followed.
 const PATHS_MAX: usize = 64;
@@ -26,6 +30,10 @@ type Key = (String, ForeignKey);
 
 fn cascades(key: &ForeignKey) -> bool {
     key.on_delete.as_deref() == Some("CASCADE")
+}
+
+fn loosens(key: &ForeignKey) -> bool {
+    matches!(key.on_delete.as_deref(), Some("SET NULL" | "SET DEFAULT"))
 }
 
 fn protects(key: &ForeignKey) -> bool {
@@ -41,6 +49,14 @@ struct Reach {
 }
 
 impl Reach {
+    /// The ways to a table.
+    fn to<'r>(&'r self, table: &'r str, first: &'r str) -> impl Iterator<Item = &'r [Key]> {
+        self.paths
+            .iter()
+            .map(Vec::as_slice)
+            .filter(move |path| path.last().map_or(first, |(met, _)| met) == table)
+    }
+
     /// The keys that protect a table's rows, and whose own rows may stop referring while the cascade goes on.
     fn protecting<'r>(&'r self, parent: &str, first: &str) -> impl Iterator<Item = &'r Key> {
         let keys = self.referring.get(parent).into_iter().flatten();
@@ -58,12 +74,30 @@ impl Reach {
             })
     }
 
-    /// The tables on the way to those that protect others here, and to those whom they protect.
+    /// The keys by which a table's rows are loosened, each with another of the same rows that is looked at then, and whose it is to refer
+    /// to something else that goes.
+    fn loosened<'r>(&'r self, parent: &str) -> impl Iterator<Item = (&'r Key, &'r str, &'r ForeignKey)> {
+        let keys = self.referring.get(parent).into_iter().flatten();
+        keys.filter(|(_, key)| loosens(key)).flat_map(move |loose| {
+            self.referring.iter().flat_map(move |(other_parent, keys)| {
+                keys.iter()
+                    .filter(move |(child, other)| {
+                        *child == loose.0 && *other != loose.1 && !other.deferred && !protects(other)
+                    })
+                    .map(move |(_, other)| (loose, other_parent.as_str(), other))
+            })
+        })
+    }
+
+    /// The tables on the way to those that protect others here, to those whom they protect, and to those whose rows are loosened.
     fn that_matter(&self, first: &str) -> BTreeSet<String> {
         let mut matter = BTreeSet::new();
         for parent in self.referring.keys() {
             for (child, _) in self.protecting(parent, first) {
                 matter.extend([parent.clone(), child.clone()]);
+            }
+            for (_, other, _) in self.loosened(parent) {
+                matter.extend([parent.clone(), other.to_owned()]);
             }
         }
         let leads = |keys: &[Key], matter: &BTreeSet<String>| {
@@ -111,6 +145,16 @@ impl Compiler<'_> {
             for (child, key) in reach.protecting(parent, &table.name) {
                 parts.push(self.protected(&reach, path, (parent, child, key), own)?);
             }
+            for ((child, key), other_parent, other) in reach.loosened(parent) {
+                for other_path in reach.to(other_parent, &table.name) {
+                    if (1..=2).contains(&(other_path.len().wrapping_sub(path.len()))) {
+                        parts.push(looked_at((path, key), (other_path, other), child, own));
+                    }
+                }
+            }
+        }
+        for (child, _) in reach.referring.values().flatten().filter(|(_, key)| loosens(key)) {
+            self.changes.push(child.clone());
         }
         Ok((!parts.is_empty()).then(|| parts.join(" AND ")))
     }
@@ -219,6 +263,37 @@ impl Compiler<'_> {
             conditions.join(" AND ")
         ))
     }
+}
+
+/// The look at rows that this transaction has changed, that one key loosens behind one way of the cascade while what another key refers
+/// to goes behind another way: NULL, or the error.
+fn looked_at(
+    (path, key): (&[Key], &ForeignKey),
+    (other_path, other): (&[Key], &ForeignKey),
+    child: &str,
+    own: &str,
+) -> String {
+    let (mut rows, mut conditions, last) = along(path, own, "p");
+    conditions.push(refers(key, "\"child\"", &last));
+    let (other_rows, other_conditions, last) = along(other_path, own, "q");
+    rows.extend(other_rows);
+    conditions.extend(other_conditions);
+    conditions.push(refers(other, "\"child\"", &last));
+    rows.push(format!("{} AS \"child\"", identifier(child)));
+    let message = format!(
+        "a deletion that takes a row of table \"{}\" along by \"{}\" and loosens it by \"{}\", in a transaction that has changed that table before, is not supported",
+        shown(child),
+        other.name,
+        key.name
+    );
+    format!(
+        "(SELECT \"forebay_fail\"('0A000', {}, NULL, {}) FROM {} WHERE \"forebay_changed\"({ENVIRONMENT}, {}) AND {} LIMIT 1) IS NULL",
+        quoted(&message),
+        quoted(child),
+        rows.join(", "),
+        quoted(child),
+        conditions.join(" AND ")
+    )
 }
 
 fn comes_first(reach: &Reach, parent: &str, child: &str, one: &ForeignKey, other: &ForeignKey) -> bool {

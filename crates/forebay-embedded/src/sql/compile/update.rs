@@ -56,6 +56,7 @@ impl Compiler<'_> {
             others,
             condition,
         } = self.updating(update)?;
+        self.changes_what_follows(&table)?;
         let mut sql = format!(
             "{with}UPDATE {} AS {own} SET {}",
             identifier(&table.name),
@@ -167,6 +168,21 @@ impl Compiler<'_> {
             &mut sql,
         )?;
         Ok((sql, columns))
+    }
+
+    /// What refers to the table may change along with its keys.
+    fn changes_what_follows(&mut self, table: &Table) -> Result<()> {
+        let mut next = vec![table.name.clone()];
+        while let Some(name) = next.pop() {
+            for (child, key) in self.foreign_keys_to(&name)? {
+                let stays = matches!(key.on_update.as_deref(), None | Some("NO ACTION" | "RESTRICT"));
+                if !stays && !self.changes.contains(&child) {
+                    self.changes.push(child.clone());
+                    next.push(child);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether rows of a table are changed along with others of the same statement: by foreign keys that lead from it back to it. Of an

@@ -12,10 +12,10 @@ use jiff::tz::TimeZone;
 use super::error::raised;
 
 /// How many parts the text has; the last one is the zone.
-const PARTS: usize = 4;
+const PARTS: usize = 5;
 
 /// What a statement's functions may know of its session, as the text of one parameter: when its transaction began, in microseconds, the
-/// session's number, when the client asked for the statement, its time zone.
+/// session's number, when the client asked for the statement, which tables its transaction has changed before, its time zone.
 #[derive(Debug, Clone)]
 pub struct SessionContext {
     /// For functions of values.
@@ -27,8 +27,8 @@ pub struct SessionContext {
 }
 
 impl SessionContext {
-    /// The text of the parameter.
-    pub fn text(now_micros: i64, session: u64, asked_micros: i64, zone: &str) -> String {
+    /// The text of the parameter. `changed`: of [`changed_tables`](Self::changed_tables).
+    pub fn text(now_micros: i64, session: u64, asked_micros: i64, changed: &str, zone: &str) -> String {
         let (mut now, mut number, mut asked) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
         [
             now.format(now_micros),
@@ -37,9 +37,25 @@ impl SessionContext {
             " ",
             asked.format(asked_micros),
             " ",
+            changed,
+            " ",
             zone,
         ]
         .concat()
+    }
+
+    /// The part of the text that tells of these tables, by their names in the file.
+    pub fn changed_tables(tables: &[String]) -> String {
+        let names = serde_json::Value::from_iter(tables.iter().map(String::as_str));
+        // Between names JSON has no space here; inside of them it may be written like this.
+        names.to_string().replace(' ', "\\u0020")
+    }
+
+    /// Only whether the text tells that the transaction has changed this table.
+    pub(super) fn has_changed(text: &str, table: &str) -> rusqlite::Result<bool> {
+        let part = text.split(' ').nth(3).ok_or_else(without_session)?;
+        let names: Vec<String> = serde_json::from_str(part).map_err(|_| without_session())?;
+        Ok(names.iter().any(|name| name == table))
     }
 
     /// Only the number of the session that the text tells of.
@@ -54,6 +70,7 @@ impl SessionContext {
         let now_micros = parts.next()?.parse().ok()?;
         let session = parts.next()?.parse().ok()?;
         let asked_micros = parts.next()?.parse().ok()?;
+        let _changed = parts.next()?;
         let name = parts.next()?;
         let zone = match last {
             Some((before, context)) if before.splitn(PARTS, ' ').last() == Some(name) => context.values.zone.clone(),
@@ -105,8 +122,23 @@ mod tests {
     #[test]
     fn the_session_read_alone_is_the_one_that_the_text_names() {
         for (now_micros, session) in [(-5, 7), (i64::MIN, u64::MAX), (i64::MAX, 0)] {
-            let text = SessionContext::text(now_micros, session, 5, "Europe/Berlin");
+            let changed = ["a b".to_owned(), "\"c,\u{fc}\"".to_owned()];
+            let text = SessionContext::text(
+                now_micros,
+                session,
+                5,
+                &SessionContext::changed_tables(&changed),
+                "Europe/Berlin",
+            );
+            for (table, is_changed) in [("a b", true), ("a", false), ("\"c,\u{fc}\"", true)] {
+                assert_eq!(
+                    SessionContext::has_changed(&text, table).unwrap(),
+                    is_changed,
+                    "{table}"
+                );
+            }
             let read = SessionContext::read(&text, None).unwrap();
+            assert_eq!(read.values.zone.iana_name(), Some("Europe/Berlin"));
             assert_eq!((read.values.now_micros, read.session), (now_micros, session));
             assert_eq!(read.asked_micros, 5);
             assert_eq!(SessionContext::session(&text).unwrap(), session);

@@ -19,14 +19,14 @@ use rusqlite::types::Value;
 use super::collation::compare_collated;
 use super::error::{About, raised, raised_about};
 use super::rows::{abreast, rows, series};
-use super::session_context::session_context;
+use super::session_context::{SessionContext, session_context};
 use super::value::{data, datum, text_at, type_at, utc, value};
 
 pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let fixed = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let moving = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     type Body = fn(&Context<'_>) -> rusqlite::Result<Value>;
-    let scalars: [(&str, FunctionFlags, Body); 27] = [
+    let scalars: [(&str, FunctionFlags, Body); 28] = [
         ("forebay_now", fixed, now),
         ("forebay_asked", fixed, asked),
         ("forebay_clock", moving, |_| {
@@ -61,6 +61,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
         ("forebay_rows", fixed, rows),
         ("forebay_one_dimension", fixed, one_dimension),
         ("forebay_fail", moving, fail),
+        ("forebay_changed", fixed, changed),
         ("forebay_met", moving, |context| {
             meet_row();
             value(datum(context.get_raw(0))?.into())
@@ -448,6 +449,12 @@ fn met_once(context: &Context<'_>) -> rusqlite::Result<Value> {
         return Err(raised(error.with_hint("Ask for the rows in a SELECT before.")));
     }
     value(datum(context.get_raw(0))?.into())
+}
+
+/// `(session, table)`: whether the transaction has changed that table before this statement.
+fn changed(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let has_changed = SessionContext::has_changed(text_at(context, 0)?, text_at(context, 1)?)?;
+    Ok(Value::Integer(has_changed.into()))
 }
 
 /// `(SQLSTATE, message)` or `(SQLSTATE, message, detail)`: an error.

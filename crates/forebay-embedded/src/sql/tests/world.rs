@@ -136,7 +136,7 @@ async fn step_by_step(
 ) -> Result<Vec<String>, Refusal> {
     let token = CancelToken::new();
     let plan = compiled(transaction, statement, script).await?;
-    let told = sql::SessionContext::text(0, 1, 0, "UTC");
+    let told = sql::SessionContext::text(0, 1, 0, "[]", "UTC");
     let refused = |error: WriteError| match error {
         WriteError::Statement(error) => match sql::marked_error(&error.message) {
             Some(marked) => (marked.sqlstate, marked.message),

@@ -25,7 +25,7 @@ fn with_sequence(path: &Path) -> Connection {
 }
 
 fn next(connection: &Connection) -> i64 {
-    let context = SessionContext::text(0, 1, 0, "UTC");
+    let context = SessionContext::text(0, 1, 0, "[]", "UTC");
     connection
         .query_row("SELECT forebay_nextval(?1, 's')", [context], |row| row.get(0))
         .unwrap()
@@ -168,7 +168,7 @@ fn what_setval_sets_is_not_taken_back() {
     let path = folder.path().join("s.db");
     let connection = with_sequence(&path);
     let set = |number: i64| {
-        let context = SessionContext::text(0, 1, 0, "UTC");
+        let context = SessionContext::text(0, 1, 0, "[]", "UTC");
         let set: i64 = connection
             .query_row("SELECT forebay_setval(?1, 's', ?2)", (context, number), |row| {
                 row.get(0)
@@ -209,7 +209,7 @@ fn what_setval_sets_is_not_taken_back() {
     }
     // The number itself is the next one.
     let set_next = |number: i64| {
-        let context = SessionContext::text(0, 1, 0, "UTC");
+        let context = SessionContext::text(0, 1, 0, "[]", "UTC");
         connection
             .query_row("SELECT forebay_setval(?1, 's', ?2, 0)", (context, number), |_| Ok(()))
             .unwrap();
