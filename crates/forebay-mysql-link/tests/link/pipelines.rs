@@ -167,7 +167,7 @@ async fn both_sides_may_send_more_than_the_other_has_room_for() {
 
 #[tokio::test]
 async fn a_wait_that_is_dropped_loses_nothing() {
-    let (mut link, mut other) = (link().await, super::link().await);
+    let (mut link, mut other) = (link().await, link().await);
     // Whatever comes at once, this does not: the first waits are in vain.
     assert_eq!(query(&mut other, "SELECT GET_LOCK('held', 0)").await, "TD(1)E");
     let sql = "SELECT GET_LOCK('held', 60); SELECT seq FROM seq_1_to_20000";

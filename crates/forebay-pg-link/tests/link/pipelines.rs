@@ -102,9 +102,12 @@ async fn both_sides_may_send_more_than_the_other_has_room_for() {
 
 #[tokio::test]
 async fn a_wait_that_is_dropped_loses_nothing() {
-    let (mut link, mut other) = (link().await, super::link().await);
+    let (mut link, mut other) = (link().await, link().await);
     // Whatever comes at once, this does not: the first waits are in vain.
-    assert_eq!(query(&mut other, "SELECT pg_try_advisory_lock(8)").await, "TD(t)C(SELECT 1)ZI");
+    assert_eq!(
+        query(&mut other, "SELECT pg_try_advisory_lock(8)").await,
+        "TD(t)C(SELECT 1)ZI"
+    );
     let sql = "SELECT pg_advisory_lock(8); SELECT generate_series(1, 20000)";
     link.outbox().query(sql).unwrap();
     let mut dropped = 0_u32;
@@ -115,7 +118,10 @@ async fn a_wait_that_is_dropped_loses_nothing() {
             () = tokio::task::yield_now() => dropped += 1,
         }
     }
-    assert_eq!(query(&mut other, "SELECT pg_advisory_unlock(8)").await, "TD(t)C(SELECT 1)ZI");
+    assert_eq!(
+        query(&mut other, "SELECT pg_advisory_unlock(8)").await,
+        "TD(t)C(SELECT 1)ZI"
+    );
     let mut rows = 0_u32;
     loop {
         // Polled once or twice and dropped, again and again.
