@@ -112,7 +112,7 @@ pub(crate) struct Entry {
     pub(crate) who: Who,
     pub(crate) since: Instant,
     running: Mutex<Option<Target>>,
-    /// What it asks is carried by others, and whether it wants that no more.
+    /// What it asks is carried by others or waits for a connection, and whether it wants that no more.
     travelling: AtomicU8,
     doing: AtomicU8,
     phase: AtomicU8,
@@ -133,10 +133,18 @@ impl Entry {
         *self.running.lock() = target;
     }
 
-    /// What it asks is carried by others, from now on or no more.
-    pub(crate) fn set_travelling(&self, is_travelling: bool) {
-        let travelling = if is_travelling { TRAVELLING } else { NOT_TRAVELLING };
-        self.travelling.store(travelling, Ordering::Release);
+    /// What it asks is carried by others from now on, or waits for a connection: until it [has](Self::has_travelled).
+    pub(crate) fn travels(&self) {
+        // One that is cancelled stays so.
+        let (from, to) = (NOT_TRAVELLING, TRAVELLING);
+        let _ = self
+            .travelling
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// What it asks is carried by others no more. Whether it was cancelled meanwhile.
+    pub(crate) fn has_travelled(&self) -> bool {
+        self.travelling.swap(NOT_TRAVELLING, Ordering::AcqRel) == CANCELLED
     }
 
     /// Whether what others carry for it was cancelled.

@@ -35,8 +35,7 @@ use crate::relay::{Relayed, has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::job::Answer;
-use crate::sharing::offer::{Alone, Offer, PARSE_COMPLETE, Travelling};
-use crate::sharing::plan::Kind;
+use crate::sharing::offer::{Alone, Asked, Offer, PARSE_COMPLETE, Travelling};
 use crate::state::State;
 use crate::statements::Names;
 use crate::upstream::Upstream;
@@ -273,19 +272,45 @@ impl Session {
                     Err(end) => return end,
                 },
             };
+            let may_be_cancelled = alone.is_some();
             entry.set_doing(Doing::Waiting);
             let acquired = {
                 let mut acquired = pin!(self.state.pool.acquire(&self.state.beginning, self.state.last));
-                poll_fn(|context| match acquired.as_mut().poll(context) {
+                poll_fn(|context| {
+                    if let Poll::Ready(acquired) = acquired.as_mut().poll(context) {
+                        return Poll::Ready(acquired.map(Some).map_err(End::from));
+                    }
+                    if may_be_cancelled {
+                        entry.travels();
+                    }
                     // Who drains is still to answer what was asked before.
-                    Poll::Pending if entry.poll_phase(context) == Phase::Stopping => Poll::Ready(Err(End::Stopped)),
-                    polled => polled.map_err(End::from),
+                    if entry.poll_phase(context) == Phase::Stopping {
+                        return Poll::Ready(Err(End::Stopped));
+                    }
+                    match may_be_cancelled && entry.is_cancelled() {
+                        true => Poll::Ready(Ok(None)),
+                        false => Poll::Pending,
+                    }
                 })
                 .await
             };
-            let mut server = match acquired {
-                Ok(server) => server,
+            let is_cancelled = entry.has_travelled();
+            let acquired = match acquired {
+                Ok(acquired) => acquired,
                 Err(end) => return end,
+            };
+            let mut server = match acquired {
+                Some(server) if !is_cancelled => server,
+                acquired => {
+                    if let Some(server) = acquired {
+                        self.state.pool.release(server);
+                    }
+                    // Nothing else can be cancelled here.
+                    if let Some(alone) = alone {
+                        self.is_cancelled(alone.asked.clone());
+                    }
+                    continue;
+                }
             };
             let sent_before = self.client.sent_bytes;
             if let Some(alone) = &mut alone {
@@ -354,24 +379,23 @@ impl Session {
     async fn travel(&mut self, mut travelling: Travelling) -> Result<Option<Alone>, End> {
         let entry = Arc::clone(&self.state.registration.entry);
         entry.set_doing(Doing::Waiting);
-        entry.set_travelling(true);
-        let (kind, length) = (travelling.kind(), travelling.length);
+        entry.travels();
+        let length = travelling.asked.length;
         let client = &mut self.client;
         let answer = {
-            let mut answer = pin!(travelling.answer());
             poll_fn(|context| {
-                if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                if let Poll::Ready(answer) = pin!(travelling.answer()).poll(context) {
                     return Poll::Ready(Ok(answer));
                 }
                 if entry.poll_phase(context) == Phase::Stopping {
-                    return Poll::Ready(Err(match kind {
-                        Kind::Read => End::Stopped,
-                        // It may be on its way.
-                        Kind::Change => End::Unknown,
+                    return Poll::Ready(Err(match travelling.withdraw() {
+                        true => End::Stopped,
+                        // It may be done.
+                        false => End::Unknown,
                     }));
                 }
-                // What changes rows is done, as where a cancel comes late.
-                if kind == Kind::Read && entry.is_cancelled() {
+                // A change that is on its way is done, or not, as where a cancel comes late: that is waited for.
+                if entry.is_cancelled() && travelling.withdraw() {
                     return Poll::Ready(Ok(Answer::Cancelled));
                 }
                 while client.input.len() < length + WHOLE_BYTES_MAX {
@@ -386,29 +410,36 @@ impl Session {
             })
             .await
         };
-        entry.set_travelling(false);
         let said = match answer? {
             Answer::Done(said) => said,
+            // A cancel finds it on its way to a connection, too.
             Answer::Alone(was_held_up) => return Ok(Some(travelling.alone(was_held_up))),
             Answer::Unknown => return Err(End::Unknown),
             Answer::Cancelled => {
-                self.client.input.advance(length);
-                put_cancelled(&mut self.client.output);
-                frames::put(&mut self.client.output, b'Z', &[b"I"]);
-                // A Parse is done before what is cancelled.
-                self.state.has_travelled(travelling);
+                entry.has_travelled();
+                self.is_cancelled(travelling.asked);
                 return Ok(None);
             }
         };
+        // A cancel that has come is late.
+        entry.has_travelled();
         self.client.input.advance(length);
         let output = &mut self.client.output;
-        if travelling.is_parsed {
+        if travelling.asked.is_parsed {
             output.extend_from_slice(&PARSE_COMPLETE);
         }
         output.extend_from_slice(&said);
         frames::put(output, b'Z', &[b"I"]);
-        self.state.has_travelled(travelling);
+        self.state.has_travelled(travelling.asked);
         Ok(None)
+    }
+
+    /// Nothing of it was done, but for a Parse, which is done before what is cancelled.
+    fn is_cancelled(&mut self, asked: Asked) {
+        self.client.input.advance(asked.length);
+        put_cancelled(&mut self.client.output);
+        frames::put(&mut self.client.output, b'Z', &[b"I"]);
+        self.state.has_travelled(asked);
     }
 
     /// Has the server forget all that the session has left. False if it did not, in the time that is given it.

@@ -1,8 +1,9 @@
 //! Job: what one client waits for in company.
 //!
-//! Promises: it is answered once; where it is dropped, its client goes alone.
+//! Promises: it is answered once; where it is dropped, its client goes alone. It is carried or withdrawn, never both.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -34,6 +35,45 @@ pub(crate) enum Answer {
     Cancelled,
 }
 
+/// It waits.
+const WAITING: u8 = 0;
+/// It is carried.
+const TAKEN: u8 = 1;
+/// It is carried, and its client wants it no more.
+const UNWANTED: u8 = 2;
+/// It is carried never again.
+const WITHDRAWN: u8 = 3;
+
+/// Whether it is carried, as its carrier and its client agree on it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Claim(Arc<AtomicU8>);
+
+impl Claim {
+    fn change(&self, from: u8, to: u8) -> bool {
+        self.0
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// It is carried from now on; false if it was withdrawn.
+    pub(crate) fn take(&self) -> bool {
+        self.change(WAITING, TAKEN)
+    }
+
+    /// What was carried has come back undone, and waits again; false if it is not wanted any more.
+    pub(crate) fn give_back(&self) -> bool {
+        self.change(TAKEN, WAITING)
+    }
+
+    /// Its client wants it no more. True if it is not carried then, nor ever; false while it is carried: what came of it is told.
+    pub(crate) fn withdraw(&self) -> bool {
+        // Who carries may give it back between the two.
+        self.change(WAITING, WITHDRAWN)
+            || !self.change(TAKEN, UNWANTED) && self.change(WAITING, WITHDRAWN)
+            || self.0.load(Ordering::Acquire) == WITHDRAWN
+    }
+}
+
 /// One of those who wait.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -45,6 +85,7 @@ pub(crate) struct Job {
     pub(crate) mark: Option<Arc<str>>,
     /// Until when it waits for company; none: it goes with the next trip.
     pub(crate) until: Option<Instant>,
+    pub(crate) claim: Claim,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -63,6 +104,7 @@ impl Job {
             statement,
             mark,
             until,
+            claim: Claim::default(),
             answer,
         };
         (job, told)
@@ -76,5 +118,38 @@ impl Job {
     pub(crate) fn answer(self, answer: Answer) {
         // Whoever has gone wants none.
         drop(self.answer.send(answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_withdrawn_and_never_carried() {
+        let claim = Claim::default();
+        assert!(claim.withdraw());
+        assert!(!claim.take());
+        assert!(claim.withdraw(), "and stays so");
+    }
+
+    #[test]
+    fn what_is_carried_is_not_withdrawn_but_does_not_wait_again() {
+        let claim = Claim::default();
+        assert!(claim.take() && claim.give_back() && claim.take());
+        assert!(!claim.withdraw());
+        assert!(!claim.withdraw(), "also asked again");
+        assert!(!claim.give_back());
+    }
+
+    #[test]
+    fn one_of_two_threads_has_it() {
+        for _ in 0..1000 {
+            let claim = Claim::default();
+            let other = claim.clone();
+            let carrier = std::thread::spawn(move || other.take());
+            let is_withdrawn = claim.withdraw();
+            assert_ne!(carrier.join().unwrap(), is_withdrawn);
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::job::Job;
+use super::job::{Answer, Job};
 use super::plan::HELD_UP;
 
 /// Most that travel together.
@@ -152,8 +152,8 @@ impl Line {
         while taken.len() < most
             && let Some(job) = state.waiting.pop_front()
         {
-            // Who has gone wants nothing done.
-            if !job.is_abandoned() {
+            // Who has gone wants nothing done, nor does who has withdrawn it.
+            if !job.is_abandoned() && job.claim.take() {
                 taken.push(job);
             }
         }
@@ -201,7 +201,10 @@ impl Line {
     pub(crate) fn put_back(&self, jobs: Vec<Job>) {
         let mut state = self.state.lock();
         for job in jobs.into_iter().rev() {
-            state.waiting.push_front(job);
+            match job.claim.give_back() {
+                true => state.waiting.push_front(job),
+                false => job.answer(Answer::Cancelled),
+            }
         }
     }
 
@@ -296,7 +299,8 @@ mod tests {
         let alone = line.take().unwrap();
         assert_eq!((alone.jobs.len(), alone.is_wanted), (1, false));
         drop(alone);
-        line.put_back((0..50).map(|_| job(None)).collect());
+        let back = (0..50).map(|_| job(None)).inspect(|job| assert!(job.claim.take()));
+        line.put_back(back.collect());
         let first = line.take().unwrap();
         assert_eq!((first.jobs.len(), first.is_wanted), (25, true));
         let second = line.take().unwrap();
@@ -306,6 +310,23 @@ mod tests {
         assert_eq!(come(&line, 25, None), 0, "both carry already");
         let third = line.take().unwrap();
         assert_eq!((third.jobs.len(), third.is_wanted), (25, false));
+    }
+
+    #[test]
+    fn what_is_withdrawn_is_not_taken_nor_does_it_wait_again() {
+        let line = Line::new(12, 2);
+        let jobs = [(); 3].map(|()| job(None));
+        let claims = jobs.each_ref().map(|job| job.claim.clone());
+        for job in jobs {
+            line.enter(true, || job);
+        }
+        assert!(claims[0].withdraw());
+        let taken = line.take().unwrap();
+        assert_eq!(taken.jobs.len(), 2);
+        assert!(!claims[1].withdraw(), "it is on its way");
+        line.put_back(taken.jobs);
+        drop(taken.on_their_way);
+        assert_eq!(line.take().unwrap().jobs.len(), 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::carrier::carry;
 use super::company::Company;
-use super::job::{Answer, Ask, Job};
+use super::job::{Answer, Ask, Claim, Job};
 use super::learning::learn;
 use super::line::{Entry, Line};
 use super::plan::{Kind, Plan};
@@ -35,9 +35,22 @@ pub(crate) enum Offer {
     Travels(Travelling),
 }
 
+/// What a client has asked, and what of that is done where nothing else is.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    kind: Kind,
+    /// Bytes of the client's that it is made of.
+    pub(crate) length: usize,
+    /// The unnamed statement behind it; none where it stays as it is.
+    unnamed: Option<Option<Arc<Statement>>>,
+    /// A Parse was asked, too.
+    pub(crate) is_parsed: bool,
+}
+
 /// Something that is asked alone.
 #[derive(Debug)]
 pub(crate) struct Alone {
+    pub(crate) asked: Asked,
     plan: Arc<Plan>,
     /// Where it is counted among those that are on their way.
     line: Option<Arc<Line>>,
@@ -91,17 +104,14 @@ pub(crate) struct Travelling {
     plan: Arc<Plan>,
     line: Arc<Line>,
     told: oneshot::Receiver<Answer>,
-    /// Bytes of the client's that it is made of.
-    pub(crate) length: usize,
-    /// The unnamed statement behind it; none where it stays as it is.
-    pub(crate) unnamed: Option<Option<Arc<Statement>>>,
-    /// A Parse was asked, too.
-    pub(crate) is_parsed: bool,
+    claim: Claim,
+    pub(crate) asked: Asked,
 }
 
 impl Travelling {
-    pub(crate) fn kind(&self) -> Kind {
-        self.plan.kind().unwrap_or(Kind::Change)
+    /// It is not to be done any more. Whether it may be: what came of it is told then, or is of no matter.
+    pub(crate) fn withdraw(&self) -> bool {
+        self.claim.withdraw() || self.asked.kind == Kind::Read
     }
 
     /// What came of it.
@@ -120,6 +130,7 @@ impl Travelling {
     pub(crate) fn alone(self, was_held_up: bool) -> Alone {
         self.line.enter_alone();
         Alone {
+            asked: self.asked,
             plan: self.plan,
             line: Some(self.line),
             since: Instant::now(),
@@ -165,8 +176,19 @@ impl State {
         let line = company.line(kind);
         let is_due = plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
+        let is_parsed = matches!(&asked, Unit::Extended(extended) if extended.definition.is_some());
+        let told_of = Asked {
+            kind,
+            length: input.len(),
+            unnamed: match &asked {
+                Unit::Simple(_) => Some(None),
+                Unit::Extended(_) => is_parsed.then(|| statement.clone()),
+            },
+            is_parsed,
+        };
         let alone = |plan: Arc<Plan>, line| {
             Some(Offer::Alone(Alone {
+                asked: told_of.clone(),
                 plan,
                 line,
                 since: Instant::now(),
@@ -192,7 +214,7 @@ impl State {
                 },
             };
             let (job, receiver) = Job::new(Arc::clone(&plan), ask, statement.clone(), mark.clone(), until);
-            told = Some(receiver);
+            told = Some((receiver, job.claim.clone()));
             job
         });
         let is_wanted = match entry {
@@ -202,16 +224,12 @@ impl State {
         if is_wanted {
             carry(Arc::clone(&self.pool), Arc::clone(&company), kind);
         }
-        let is_parsed = matches!(&asked, Unit::Extended(extended) if extended.definition.is_some());
+        let (told, claim) = told.expect("it was made when it had to wait");
         Some(Offer::Travels(Travelling {
             line: Arc::clone(line),
-            told: told.expect("it was made when it had to wait"),
-            length: input.len(),
-            unnamed: match &asked {
-                Unit::Simple(_) => Some(None),
-                Unit::Extended(_) => is_parsed.then_some(statement),
-            },
-            is_parsed,
+            told,
+            claim,
+            asked: told_of,
             plan,
         }))
     }
@@ -223,13 +241,13 @@ impl State {
             .is_some_and(|settings| Arc::ptr_eq(settings, &self.settings) && Arc::ptr_eq(settings, &server.settings))
     }
 
-    /// What was offered was answered.
-    pub(crate) fn has_travelled(&mut self, travelling: Travelling) {
-        if travelling.kind() == Kind::Change {
+    /// What was asked was answered, by no connection of the client's own.
+    pub(crate) fn has_travelled(&mut self, asked: Asked) {
+        if asked.kind == Kind::Change {
             // Numbers that were drawn are on a connection that is nobody's.
             self.last = None;
         }
-        if let Some(statement) = travelling.unnamed {
+        if let Some(statement) = asked.unnamed {
             let named = statement.map(|statement| Named {
                 statement: Some(statement),
                 // Of an answer that is there.

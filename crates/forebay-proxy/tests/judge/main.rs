@@ -148,13 +148,13 @@ fn nobody_can_tell() {
 /// was prepared on another connection is not known in a transaction that has failed.
 #[test]
 fn nobody_can_tell_where_connections_are_few() {
-    judge("few", front::start, SESSIONS / 2 + 2, &[""], seeds(5));
+    judge("few", front::start, SESSIONS / 2 + 2, &script::NAMES, seeds(5));
 }
 
 /// Each transaction runs on another connection, which strangers have had in between.
 #[test]
 fn nobody_can_tell_where_the_pool_is_hostile() {
-    judge("hostile", front::start_straying, 24, &[""], seeds(5));
+    judge("hostile", front::start_straying, 24, &script::NAMES, seeds(5));
 }
 
 /// Whatever may travel in company does.

@@ -10,7 +10,7 @@ use crate::{as_user, at, postgres, proxy};
 
 const CLIENTS: usize = 16;
 
-fn with_admin(arguments: &[&str]) -> Forebay {
+pub(crate) fn with_admin(arguments: &[&str]) -> Forebay {
     proxy(postgres(), &[&["--admin-users", "postgres"], arguments].concat())
 }
 
@@ -27,7 +27,7 @@ fn shown(admin: &mut Client, table: &str) -> Option<(u64, u64, Option<String>)> 
 }
 
 /// Inserts until all is known of it; how often.
-fn until_known(admin: &mut Client, table: &str, insert: &str) -> usize {
+pub(crate) fn until_known(admin: &mut Client, table: &str, insert: &str) -> usize {
     let mut alone = 0;
     loop {
         match shown(admin, table) {

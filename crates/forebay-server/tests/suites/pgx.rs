@@ -36,8 +36,13 @@ const SLOW: [&str; 8] = [
 const TESTS_MIN: usize = 700;
 /// Of one package, many times what it takes.
 const ENDS_WITHIN: Duration = Duration::from_secs(600);
-/// As pgx's own tests want their users, who are named by how they are asked.
-const LINES: &str = "host all pgx_md5 127.0.0.1/32 md5\nhost all pgx_scram 127.0.0.1/32 scram-sha-256";
+/// As pgx's own tests want their users, who are named by how they are asked; but for the one who says the password in clear, of which
+/// the proxy would have nothing to connect with again.
+const LINES: &str = "\
+local all all trust
+host all pgx_md5 127.0.0.1/32 md5
+host all pgx_scram 127.0.0.1/32 scram-sha-256
+hostssl all pgx_ssl 127.0.0.1/32 scram-sha-256";
 
 pub(crate) fn check() {
     let [straight, through] = both(run);
@@ -46,7 +51,7 @@ pub(crate) fn check() {
 
 fn run(way: Way) -> Outcomes {
     let suite = below_target("suites/pgx");
-    let server = Server::start_with(way, LINES);
+    let server = Server::start_with_tls_and_socket(way, LINES);
     server.execute("postgres", "CREATE DATABASE pgx_test");
     let set_up = suite.join("source/testsetup/postgresql_setup.sql");
     let words = [
@@ -84,6 +89,12 @@ fn run_package(suite: &Path, package: &str, place: &str, server: &Server, folder
     program.folder = Some(suite.join("source").join(place));
     let (host, port) = (server.address().ip(), server.address().port());
     let login = |user: &str| format!("host={host} port={port} user={user} password=secret dbname=pgx_test");
+    let (certificate, sockets) = server.certificate_and_sockets();
+    let (certificate, sockets) = (certificate.display(), sockets.display());
+    let by_tls = |user: &str| {
+        let login = format!("host=localhost port={port} user={user} password=secret dbname=pgx_test");
+        format!("{login} sslmode=verify-full sslrootcert={certificate}")
+    };
     for (variable, login) in [
         ("PGX_TEST_DATABASE", login("pgx_md5")),
         ("PGX_TEST_TCP_CONN_STRING", login("pgx_md5")),
@@ -91,6 +102,18 @@ fn run_package(suite: &Path, package: &str, place: &str, server: &Server, folder
         (
             "PGX_TEST_SCRAM_PASSWORD_CONN_STRING",
             login("pgx_scram") + " channel_binding=disable",
+        ),
+        (
+            "PGX_TEST_UNIX_SOCKET_CONN_STRING",
+            format!("host={sockets} port={port} user=postgres dbname=pgx_test"),
+        ),
+        (
+            "PGX_TEST_TLS_CONN_STRING",
+            by_tls("pgx_ssl") + " channel_binding=disable",
+        ),
+        (
+            "PGX_TEST_SCRAM_PLUS_CONN_STRING",
+            by_tls("pgx_ssl") + " channel_binding=require",
         ),
     ] {
         program.environment.push((variable.into(), login.into()));

@@ -2,13 +2,14 @@
 
 use std::{
     env,
+    ffi::OsStr,
     net::SocketAddr,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
-use testbed::{Forebay, Postgres, Program};
+use testbed::{Folder, Forebay, Postgres, PostgresBuilder, Program};
 
 use crate::installed::on_path;
 
@@ -16,6 +17,9 @@ use crate::installed::on_path;
 const SERVER_CONNECTIONS: &str = "10";
 /// A suite may hold all of them for long.
 const SERVER_WAIT: &str = "100s";
+
+/// The file of it.
+const CERTIFICATE: &str = "certificate.pem";
 
 const PREPARED_WITHIN: Duration = Duration::from_secs(60);
 
@@ -31,6 +35,16 @@ pub(crate) struct Server {
     // Stopped before what is behind it: fields are dropped in this order.
     proxy: Option<Forebay>,
     postgres: Postgres,
+    folder: Option<Folder>,
+}
+
+/// Its data is thrown away.
+fn postgres(lines: &str) -> PostgresBuilder {
+    // The first is what PostgreSQL's own tests want.
+    Postgres::builder()
+        .setting("max_prepared_transactions", "2")
+        .setting("fsync", "off")
+        .host_based_authentication(lines)
 }
 
 impl Server {
@@ -40,27 +54,66 @@ impl Server {
 
     /// One that lets clients in by these lines of `pg_hba.conf`, and its own user always.
     pub(crate) fn start_with(way: Way, lines: &str) -> Self {
-        // The first is what PostgreSQL's own tests want; the data is thrown away.
-        let postgres = Postgres::builder()
-            .setting("max_prepared_transactions", "2")
-            .setting("fsync", "off")
-            .host_based_authentication(lines)
-            .start()
-            .unwrap_or_else(|error| panic!("{error}"));
+        Self::start_as(way, postgres(lines), "", &[])
+    }
+
+    /// The same, that speaks TLS as `localhost`, and listens at a socket, too; the proxy asks the server by TLS.
+    pub(crate) fn start_with_tls_and_socket(way: Way, lines: &str) -> Self {
+        let folder = Folder::new("reached", None).unwrap();
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        std::fs::write(folder.file(CERTIFICATE), &certificate).unwrap();
+        std::fs::write(folder.file("key.pem"), &key).unwrap();
+        let arguments = [
+            ("--tls-certificate", folder.file(CERTIFICATE)),
+            ("--tls-key", folder.file("key.pem")),
+            ("--socket-folder", folder.path().to_owned()),
+        ];
+        let arguments = arguments
+            .each_ref()
+            .map(|(option, value)| [OsStr::new(option), value.as_os_str()]);
+        // Relative to its data.
+        let postgres = postgres(lines)
+            .tls(&certificate, &key)
+            .setting("unix_socket_directories", ".");
+        let server = Self::start_as(way, postgres, "?sslmode=require", arguments.as_flattened());
+        Self {
+            folder: Some(folder),
+            ..server
+        }
+    }
+
+    fn start_as(way: Way, postgres: PostgresBuilder, asked: &str, arguments: &[&OsStr]) -> Self {
+        let postgres = postgres.start().unwrap_or_else(|error| panic!("{error}"));
         let proxy = (way == Way::Through).then(|| {
-            let arguments = [
+            let usual = [
                 "--max-server-connections",
                 SERVER_CONNECTIONS,
                 "--server-wait-timeout",
                 SERVER_WAIT,
             ];
             Forebay::builder(env!("CARGO_BIN_EXE_forebay"))
-                .upstream(format!("postgresql://{}/postgres", postgres.address()))
+                .upstream(format!("postgresql://{}/postgres{asked}", postgres.address()))
+                .arguments(usual)
                 .arguments(arguments)
                 .start()
                 .unwrap_or_else(|error| panic!("{error}"))
         });
-        Self { proxy, postgres }
+        Self {
+            proxy,
+            postgres,
+            folder: None,
+        }
+    }
+
+    /// The certificate that it shows, and the folder of its socket; of one that has them.
+    pub(crate) fn certificate_and_sockets(&self) -> (PathBuf, PathBuf) {
+        let folder = self.folder.as_ref().unwrap();
+        let sockets = match self.proxy {
+            Some(_) => folder.path().to_owned(),
+            None => self.postgres.folder().join("data"),
+        };
+        (folder.file(CERTIFICATE), sockets)
     }
 
     /// Where the suite connects to.

@@ -147,6 +147,10 @@ const REFUSED: &[(&str, &str)] = &[
         "INSERT INTO t (a) VALUES (1) ON CONFLICT (a) WHERE a > 0 DO NOTHING",
     ),
     ("more than 64 ways", "DELETE FROM w0"),
+    (
+        "sets one foreign key of a row to NULL",
+        "UPDATE low SET id = id; DELETE FROM top",
+    ),
     ("`BINARY` cursors", "DECLARE c BINARY CURSOR FOR SELECT 1"),
     ("`WHERE CURRENT OF`", "DELETE FROM t WHERE CURRENT OF c"),
     ("`PREPARE TRANSACTION`", "PREPARE TRANSACTION 'p'"),
@@ -205,6 +209,11 @@ fn what_the_guide_lists_is_refused() {
         client.run(&format!("CREATE TABLE w{table} (id int PRIMARY KEY{keys})"));
     }
     client.run("CREATE TABLE w (a int REFERENCES w7 ON DELETE CASCADE, b int REFERENCES w7)");
+    client.run("CREATE TABLE top (id int PRIMARY KEY)");
+    client.run("CREATE TABLE low (id int PRIMARY KEY, loose int REFERENCES top ON DELETE SET NULL)");
+    client.run("CREATE TABLE middle (id int PRIMARY KEY, up int REFERENCES top ON DELETE CASCADE)");
+    client.run("ALTER TABLE low ADD COLUMN up int REFERENCES middle ON DELETE CASCADE");
+    client.run("INSERT INTO top VALUES (1); INSERT INTO middle VALUES (1, 1); INSERT INTO low VALUES (1, 1, 1)");
     let list = list();
     let mut wrong = Vec::new();
     for (words, statement) in REFUSED {

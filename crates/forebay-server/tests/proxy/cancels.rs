@@ -1,0 +1,118 @@
+//! Cancels of what has no connection yet, and ends of its clients: it waits for company, travels in it, or waits for a connection.
+
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, query};
+use crate::hints::{until_known, with_admin};
+use crate::{at, postgres, proxy, straight};
+
+/// One request, and no other.
+fn cancel(client: &Client) {
+    client.cancel(&client.secret);
+}
+
+/// Far longer than anything takes here, and far shorter than what is waited for.
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_change_that_waits_for_company_is_withdrawn() {
+    let proxy = with_admin(&[]);
+    let [mut admin, mut client, mut other] = [(); 3].map(|()| at(proxy.address()));
+    admin.run("CREATE TABLE withdrawn (n int)");
+    let insert = "INSERT INTO withdrawn VALUES (1) /* batch:1000 */";
+    let alone = until_known(&mut admin, "withdrawn", insert);
+    let begun = Instant::now();
+    client.send(&query(insert));
+    assert!(client.read_within(Duration::from_millis(50)).is_none(), "it waits");
+    cancel(&client);
+    assert_eq!(client.answer().sqlstate(), "57014");
+    assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+    // The trip that would have taken it.
+    other.run(insert);
+    assert_eq!(admin.ask("SELECT count(*) FROM withdrawn"), (alone + 1).to_string());
+    // It was of that statement, and of none behind it.
+    client.run(insert);
+    assert_eq!(admin.ask("SELECT count(*) FROM withdrawn"), (alone + 2).to_string());
+    admin.run("DROP TABLE withdrawn");
+}
+
+/// In company a lock is waited for for a moment, and alone without end: wherever it is found, it is cancelled.
+#[test]
+fn a_change_behind_a_lock_is_cancelled_on_its_trip_and_behind_it() {
+    let proxy = with_admin(&[]);
+    let [mut admin, mut client] = [(); 2].map(|()| at(proxy.address()));
+    let mut holder = straight(postgres());
+    admin.run("CREATE TABLE locked_out (n int PRIMARY KEY)");
+    let mut next = 10;
+    // Each has its own row.
+    let mut insert = || {
+        next += 1;
+        format!("INSERT INTO locked_out VALUES ({next}) /* batch:2 */")
+    };
+    for _ in 0..20 {
+        admin.run(&insert());
+    }
+    holder.run("BEGIN");
+    holder.run("INSERT INTO locked_out VALUES (1)");
+    let mut late = 0;
+    for delay in 1..=24 {
+        client.send(&query("INSERT INTO locked_out VALUES (1) /* batch:2 */"));
+        assert!(
+            client.read_within(Duration::from_millis(delay)).is_none(),
+            "it is locked"
+        );
+        cancel(&client);
+        // Straight, too, a cancel may come in the moment before the statement does.
+        let answer = match client.read_within(SOON) {
+            Some(first) => {
+                let first = first.expect("the connection stays");
+                assert_eq!(client.answer().status, 'I');
+                first.failure().sqlstate().to_owned()
+            }
+            None => {
+                late += 1;
+                client.cancel_until_answered().sqlstate()
+            }
+        };
+        assert_eq!(answer, "57014", "after {delay} ms");
+    }
+    assert!(late <= 1, "{late} of 24 were lost");
+    holder.run("ROLLBACK");
+    assert_eq!(admin.ask("SELECT count(*) FROM locked_out WHERE n = 1"), "0");
+    assert_eq!(client.query(&insert()).tags(), ["INSERT 0 1"]);
+    admin.run("DROP TABLE locked_out");
+}
+
+#[test]
+fn who_waits_for_a_connection_is_cancelled() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let [mut holder, mut client] = [(); 2].map(|()| at(proxy.address()));
+    client.run("SELECT 6 * 7");
+    holder.run("BEGIN");
+    for _ in 0..3 {
+        client.send(&query("SELECT 6 * 7"));
+        while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
+        cancel(&client);
+        assert_eq!(client.answer().sqlstate(), "57014");
+        assert_eq!(proxy.metric("forebay_clients_waiting").unwrap(), Some(0.0));
+    }
+    holder.run("COMMIT");
+    assert_eq!(client.ask("SELECT 6 * 7"), "42");
+}
+
+#[test]
+fn a_change_that_waits_for_company_is_not_done_for_who_is_told_to_go() {
+    let proxy = with_admin(&[]);
+    let [mut admin, mut client] = [(); 2].map(|()| at(proxy.address()));
+    admin.run("CREATE TABLE told_to_go (n int)");
+    let insert = "INSERT INTO told_to_go VALUES (1) /* batch:1000 */";
+    let alone = until_known(&mut admin, "told_to_go", insert);
+    client.send(&query(insert));
+    assert!(client.read_within(Duration::from_millis(50)).is_none(), "it waits");
+    admin.run(&format!("KILL FOREBAY {}", client.process));
+    // Nothing about it is unknown.
+    assert_eq!(client.last_words()[0].failure().sqlstate(), "57P01");
+    admin.run(insert);
+    assert_eq!(admin.ask("SELECT count(*) FROM told_to_go"), (alone + 1).to_string());
+    admin.run("DROP TABLE told_to_go");
+}
