@@ -68,13 +68,7 @@ fn play(seed: u64, steps: &[Step], straight: &mut Client, proxied: &mut Client) 
     }
 }
 
-fn judge(
-    name: &str,
-    start: fn(&str, usize) -> String,
-    connections: usize,
-    names: &'static [&'static str],
-    seeds: impl Iterator<Item = u64>,
-) {
+fn judge(name: &str, start: fn(&str, usize) -> String, connections: usize, seeds: impl Iterator<Item = u64>) {
     let (one, other) = (format!("{name}_straight"), format!("{name}_proxied"));
     let upstream = database(&one);
     database(&other);
@@ -104,7 +98,7 @@ fn judge(
                 let (one, other) = (one.clone(), other.clone());
                 std::thread::spawn(move || {
                     let seed = seed * 1000 + number as u64;
-                    let script = Script::new(seed, number, number < pinning, names, STEPS);
+                    let script = Script::new(seed, number, number < pinning, STEPS);
                     let parameters: Vec<(&str, &str)> =
                         script.parameters.iter().map(|(name, value)| (*name, *value)).collect();
                     let mut straight = Client::connect(&upstream, &one, &parameters);
@@ -141,24 +135,23 @@ fn seeds(rounds: u64) -> std::ops::Range<u64> {
 
 #[test]
 fn nobody_can_tell() {
-    judge("judge", front::start, 24, &script::NAMES, seeds(10));
+    judge("judge", front::start, 24, seeds(10));
 }
 
-/// Sessions begin in four ways: most that are lent a connection find one that began otherwise, and none for them. Names are left out: what
-/// was prepared on another connection is not known in a transaction that has failed.
+/// Sessions begin in four ways: most that are lent a connection find one that began otherwise, and none for them.
 #[test]
 fn nobody_can_tell_where_connections_are_few() {
-    judge("few", front::start, SESSIONS / 2 + 2, &script::NAMES, seeds(5));
+    judge("few", front::start, SESSIONS / 2 + 2, seeds(5));
 }
 
-/// Each transaction runs on another connection, which strangers have had in between.
+/// Each transaction runs on another connection, which strangers have had in between, and where what was prepared by name is not known.
 #[test]
 fn nobody_can_tell_where_the_pool_is_hostile() {
-    judge("hostile", front::start_straying, 24, &script::NAMES, seeds(5));
+    judge("hostile", front::start_straying, 24, seeds(5));
 }
 
 /// Whatever may travel in company does.
 #[test]
 fn nobody_can_tell_in_company() {
-    judge("company", front::start_in_company, 24, &script::NAMES, seeds(5));
+    judge("company", front::start_in_company, 24, seeds(5));
 }

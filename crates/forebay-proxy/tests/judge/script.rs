@@ -123,7 +123,7 @@ pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
 }
 
-pub(crate) const NAMES: [&str; 4] = ["", "one", "two", "a rather long name of a statement"];
+const NAMES: [&str; 4] = ["", "one", "two", "a rather long name of a statement"];
 /// By SQL, of what may have been prepared by messages.
 const DEALLOCATED: [&str; 4] = [
     "DEALLOCATE one",
@@ -137,17 +137,15 @@ struct Maker {
     random: StdRng,
     session: usize,
     may_pin: bool,
-    names: &'static [&'static str],
     next_id: u32,
 }
 
 impl Script {
-    pub(crate) fn new(seed: u64, session: usize, may_pin: bool, names: &'static [&'static str], steps: usize) -> Self {
+    pub(crate) fn new(seed: u64, session: usize, may_pin: bool, steps: usize) -> Self {
         let mut maker = Maker {
             random: StdRng::seed_from_u64(seed),
             session,
             may_pin,
-            names,
             next_id: u32::try_from(seed % 1_000_000).unwrap() * 1000 + 10,
         };
         let parameters = match maker.random.random_range(0..4) {
@@ -294,7 +292,7 @@ impl Maker {
     }
 
     fn messages(&mut self, step: &mut Step) {
-        let (name, portal) = (self.pick(self.names), self.pick(&PORTALS));
+        let (name, portal) = (self.pick(&NAMES), self.pick(&PORTALS));
         let is_binary = self.random.random_range(0..3) == 0;
         match self.random.random_range(0..13) {
             0..=2 => {
