@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use forebay_proxy::UserOptions;
 use forebay_proxy::pool::{Limits, PoolMode};
 
 use crate::access::Rules;
@@ -58,7 +59,13 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
     match &options.proxy {
         None => line("database", options.database.display().to_string()),
         Some(ProxyOptions {
-            databases, upstream, ..
+            databases,
+            upstream,
+            trusts_loopback: _,
+            admins,
+            max_upstream_connections,
+            max_user_clients,
+            users,
         }) => {
             for (name, settings) in databases {
                 line("database", format!("{name}: {}", behind(settings, name)));
@@ -71,9 +78,38 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
                 };
                 line(of, behind(settings, "their own names"));
             }
+            if let Some(most) = max_upstream_connections {
+                line("servers", format!("at most {most} connections to each, of all pools"));
+            }
+            if let Some(most) = max_user_clients {
+                line("users", format!("at most {most} clients of each"));
+            }
+            for (name, options) in users.iter() {
+                line("user", format!("{name}: {}", said_of(options)));
+            }
+            if let Some(admins) = admins.listed() {
+                line("console", format!("for {admins}"));
+            }
         }
     }
     Ok(plan)
+}
+
+/// What is said of one user.
+fn said_of(options: &UserOptions) -> String {
+    let UserOptions {
+        certificate,
+        max_clients,
+        shares,
+    } = options;
+    let said = [
+        max_clients.map(|most| format!("at most {most} clients")),
+        shares.map(|shares| if shares { "shares" } else { "shares nothing" }.to_owned()),
+        certificate
+            .as_ref()
+            .map(|(path, _)| format!("proven to the databases by {}", path.display())),
+    ];
+    said.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Where it is, and how connections to it are shared.
@@ -82,6 +118,7 @@ fn behind(settings: &UpstreamSettings, name: &str) -> String {
     let database = settings.config.dbname.as_deref().unwrap_or(name);
     let Limits {
         mode,
+        sharing,
         max_connections,
         max_waiting,
         max_wait,
@@ -91,9 +128,21 @@ fn behind(settings: &UpstreamSettings, name: &str) -> String {
         PoolMode::Transaction => "a transaction",
         PoolMode::Session => "a session",
     };
+    let further = [
+        (!sharing.is_on).then(|| "nothing is shared".to_owned()),
+        settings.max_clients.map(|most| format!("at most {most} clients")),
+        settings
+            .is_service
+            .then(|| "all of them as the user of the URL".to_owned()),
+        settings
+            .auth_query
+            .as_ref()
+            .map(|_| "what is stored of passwords is asked there".to_owned()),
+    ];
+    let further: String = further.into_iter().flatten().map(|more| format!("; {more}")).collect();
     format!(
         "{database} at {}; for each user at most {max_connections} connections, lent for {mode}, and {max_waiting} who wait, for {max_wait:?} \
-         at most",
+         at most{further}",
         hosts.join(", ")
     )
 }

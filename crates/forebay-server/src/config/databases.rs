@@ -158,6 +158,11 @@ impl FromStr for Admins {
 }
 
 impl Admins {
+    /// All of them, with commas between; none if there are none.
+    pub(crate) fn listed(&self) -> Option<String> {
+        (!self.0.is_empty()).then(|| self.0.join(", "))
+    }
+
     /// Whether this user of this database is one.
     pub(crate) fn have(&self, user: &str, database: &str) -> bool {
         let at_one = |admin: &str| {

@@ -265,6 +265,21 @@ fn a_check_says_what_would_be_served_or_which_line_is_wrong() {
         assert!(plan.contains(told), "{told}: {plan}");
     }
     assert!(!plan.contains("hush"), "{plan}");
+    let whole = "admin_users = \"ann, bea@shop\"\nmax_user_connections = 9\nmax_upstream_connections = 50\n\
+        [[database]]\nname = \"shop\"\nurl = \"postgresql://ann:hush@db1/shop\"\nsharing = false\nmax_client_connections = 7\n\
+        service_user = true\n[[user]]\nname = \"bea\"\nmax_client_connections = 2\nsharing = true\n";
+    let (status, plan, why) = check(whole);
+    assert_eq!(status, Some(0), "{why}");
+    let told: Vec<&str> = plan.lines().skip(2).collect();
+    let expected = [
+        "database    shop: shop at db1:5432; for each user at most 20 connections, lent for a transaction, and 10000 who wait, for 30s at most; \
+         nothing is shared; at most 7 clients; all of them as the user of the URL",
+        "servers     at most 50 connections to each, of all pools",
+        "users       at most 9 clients of each",
+        "user        bea: at most 2 clients, shares",
+        "console     for ann, bea@shop",
+    ];
+    assert_eq!(told, expected);
     let (status, plan, why) = check(&text.replace("session\"", "session\"\nmax_server_connections = 0"));
     assert_eq!((status, plan.as_str()), (Some(1), ""));
     assert!(
