@@ -4,10 +4,9 @@
 //! many wait, is told so. A connection that the server has closed meanwhile is not lent, nor one that was made before the pool was
 //! changed to another server or renewed. Knows no client.
 
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::{ConnectError, Connector, Link};
@@ -168,14 +167,6 @@ enum Right {
     Permit(Permit),
     /// One that is there.
     Lent(Box<Server>),
-}
-
-/// What is there at once, if anything is.
-fn now_or_never<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
-    match future.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    }
 }
 
 /// How connections are made and kept.
@@ -423,12 +414,16 @@ impl Pool {
             let terms = self.terms.read();
             (Arc::clone(&terms.cap), terms.limits.max_wait)
         };
-        let mut permit = pin!(cap.acquire(self.number));
         // Most have one at once.
-        if let Some(permit) = now_or_never(permit.as_mut()) {
+        if let Some(permit) = cap.claim_free() {
             return Ok(Right::Permit(permit));
         }
         let mut lent = self.places.wait_for_lent(beginning.clone());
+        // Before room is made: what has been given back meanwhile would be closed for it.
+        if let Ok(Grant::Lent(server)) = lent.try_recv() {
+            return Ok(Right::Lent(server));
+        }
+        let permit = cap.acquire(self.number);
         let either = async {
             tokio::select! {
                 biased;
