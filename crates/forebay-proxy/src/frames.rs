@@ -95,6 +95,22 @@ pub(crate) fn ends_the_session(body: &[u8]) -> bool {
     matches!(severity, Some(b"FATAL" | b"PANIC"))
 }
 
+/// Where the last thing that was asked is refused with this code, in whole messages of a server's.
+pub(crate) fn last_refusal(said: &[u8], code: &[u8]) -> Option<usize> {
+    let (mut at, mut refused_at) = (0, None);
+    while let Ok(Some(Frame { tag, length })) = frame(&said[at..]) {
+        let body = said.get(at + HEADER_BYTES..at + length)?;
+        match tag {
+            b'E' if field(body, b'C') == Some(code) => refused_at = Some(at),
+            // It may be followed by what is no answer.
+            b'Z' | b'N' | b'S' | b'A' => {}
+            _ => refused_at = None,
+        }
+        at += length;
+    }
+    refused_at
+}
+
 /// Appends a message of this body.
 pub(crate) fn put(out: &mut bytes::BytesMut, tag: u8, body: &[&[u8]]) {
     let length = 4 + body.iter().map(|part| part.len()).sum::<usize>();
@@ -112,4 +128,35 @@ pub(crate) fn put_header(out: &mut bytes::BytesMut, tag: u8, length: usize) {
             .expect("a message has less than 1 GiB")
             .to_be_bytes(),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(messages: &[(u8, &[u8])]) -> Vec<u8> {
+        let mut out = bytes::BytesMut::new();
+        for (tag, body) in messages {
+            put(&mut out, *tag, &[body]);
+        }
+        out.to_vec()
+    }
+
+    #[test]
+    fn a_refusal_counts_where_nothing_was_answered_behind_it() {
+        const CANCELLED: &[u8] = b"SERROR\0C57014\0\0";
+        const OTHER: &[u8] = b"SERROR\0C22012\0\0";
+        let last = |messages: &[(u8, &[u8])]| last_refusal(&said(messages), b"57014");
+        let done: (u8, &[u8]) = (b'C', b"INSERT 0 1\0");
+        let ready: (u8, &[u8]) = (b'Z', b"I");
+        assert_eq!(last(&[(b'E', CANCELLED), ready]), Some(0));
+        assert_eq!(last(&[(b'1', b""), (b'2', b""), (b'E', CANCELLED), ready]), Some(10));
+        assert!(last(&[done, ready, (b'E', CANCELLED), (b'S', b"a\0b\0"), ready]).is_some());
+        assert_eq!(last(&[(b'E', CANCELLED), ready, done, ready]), None, "another was done");
+        assert_eq!(last(&[(b'E', OTHER), ready]), None);
+        assert_eq!(last(&[(b'E', CANCELLED), ready, (b'E', OTHER), ready]), None);
+        assert_eq!(last(&[done, ready]), None);
+        let cut = said(&[(b'E', CANCELLED), done]);
+        assert_eq!(last_refusal(&cut[..cut.len() - 1], b"57014"), None, "it may be more");
+    }
 }

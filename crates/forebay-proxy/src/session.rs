@@ -40,6 +40,12 @@ use crate::state::State;
 use crate::statements::Names;
 use crate::upstream::Upstream;
 
+/// What a server is at is cancelled when its client is told to go, and the answer waited for so long,
+const STOPPED_WITHIN: Duration = Duration::from_secs(1);
+/// and held, where it is no longer than this.
+const STOPPED_BYTES_MAX: usize = 4 << 20;
+/// What was cancelled is refused so.
+const CANCELLED: &[u8] = b"57014";
 /// What a session has left is forgotten within this time, or its connection is closed.
 const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -367,10 +373,53 @@ impl Session {
                     }
                     return End::Client;
                 }
+                Err(End::Stopped) => return self.stopped_at_work(server).await,
                 Err(end) => {
                     server.give_up();
                     return end;
                 }
+            }
+        }
+    }
+
+    /// The client is told to go while a server works for it: what it is at is cancelled, and what came of that is told, as far as it is
+    /// there in time.
+    async fn stopped_at_work(&mut self, mut server: Box<Server>) -> End {
+        if !server.replies.awaits_ready() {
+            // Nothing of it can be committed.
+            server.give_up();
+            return End::Stopped;
+        }
+        server.interrupt();
+        let said_before = self.client.output.len();
+        let is_between = self.state.passing_out == 0;
+        let answered = poll_fn(|context| {
+            while server.replies.awaits_ready() {
+                if self.client.output.len() - said_before > STOPPED_BYTES_MAX {
+                    return Poll::Ready(Err(End::Unknown));
+                }
+                ready!(server.poll_send(context))?;
+                match ready!(poll_take(&mut server, context))? {
+                    0 => return Poll::Ready(Err(End::Unknown)),
+                    _ => self.state.pass_out(&mut self.client, &mut server)?,
+                }
+            }
+            Poll::Ready(Ok(()))
+        });
+        let answered = tokio::time::timeout(STOPPED_WITHIN, answered).await;
+        match answered {
+            Ok(Ok(())) => {
+                let said = &self.client.output[said_before..];
+                if is_between && let Some(at) = frames::last_refusal(said, CANCELLED) {
+                    // What ended it is the end of the session, as the client sees it.
+                    self.client.output.truncate(said_before + at);
+                }
+                End::Stopped
+            }
+            Ok(Err(end @ End::LastWord)) => end,
+            Ok(Err(_)) | Err(_) => {
+                server.give_up();
+                End::Unknown
             }
         }
     }

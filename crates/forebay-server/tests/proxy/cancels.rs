@@ -116,3 +116,41 @@ fn a_change_that_waits_for_company_is_not_done_for_who_is_told_to_go() {
     assert_eq!(admin.ask("SELECT count(*) FROM told_to_go"), (alone + 1).to_string());
     admin.run("DROP TABLE told_to_go");
 }
+
+/// Whatever moment it is: who is told to go is told no less than what became of what it had asked.
+#[test]
+fn who_is_told_to_go_is_told_the_truth() {
+    let proxy = with_admin(&[]);
+    let mut admin = at(proxy.address());
+    admin.run("CREATE TABLE told_the_truth (n int)");
+    let texts = [
+        "INSERT INTO told_the_truth VALUES ($) /* batch:0 */",
+        "BEGIN; INSERT INTO told_the_truth VALUES ($); COMMIT",
+        "INSERT INTO told_the_truth SELECT $ FROM generate_series(1, 100)",
+        "INSERT INTO told_the_truth SELECT $ FROM pg_sleep(60)",
+    ];
+    for number in 0..60 {
+        let text = texts[number % texts.len()].replace('$', &number.to_string());
+        let mut client = at(proxy.address());
+        client.send(&query(&text));
+        // A little later each time.
+        let later = client.read_within(Duration::from_micros(1 + 100 * (number as u64 / 4)));
+        let process = client.process;
+        assert_eq!(admin.query(&format!("KILL FOREBAY {process}")).tags(), ["KILL"]);
+        let mut words: Vec<_> = later.map(|first| first.expect("a message")).into_iter().collect();
+        words.extend(client.last_words_or_answers());
+        let tags = words.iter().filter(|word| word.kind == b'C').count();
+        let failures: Vec<_> = words.iter().filter(|word| word.kind == b'E').collect();
+        let [failure] = failures[..] else {
+            panic!("{text}: {words:?}");
+        };
+        let is_done = match failure.failure().sqlstate() {
+            "57P01" => tags == text.split(';').count(),
+            "08007" => continue,
+            other => panic!("{text}: {other}"),
+        };
+        let count = admin.ask(&format!("SELECT count(*) FROM told_the_truth WHERE n = {number}"));
+        assert_eq!(count != "0", is_done, "{text}: {words:?}");
+    }
+    admin.run("DROP TABLE told_the_truth");
+}
