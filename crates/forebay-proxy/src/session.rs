@@ -36,6 +36,7 @@ use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::job::Answer;
 use crate::sharing::offer::{Alone, Asked, Offer, PARSE_COMPLETE, Travelling};
+use crate::sharing::trip::Lost;
 use crate::state::State;
 use crate::statements::Names;
 use crate::upstream::Upstream;
@@ -262,10 +263,14 @@ impl Session {
             });
             match wanted.await {
                 Ok(Wanted::Server) => {}
-                Ok(Wanted::Command(command)) => match self.command(&command).await {
-                    Ok(()) => continue,
-                    Err(end) => return end,
-                },
+                Ok(Wanted::Command(command)) => {
+                    // A command cannot be cancelled, nor is it what comes behind it.
+                    entry.has_travelled();
+                    match self.command(&command).await {
+                        Ok(()) => continue,
+                        Err(end) => return end,
+                    }
+                }
                 Ok(Wanted::Nothing) => return End::Client,
                 Err(end) => return end,
             }
@@ -360,7 +365,7 @@ impl Session {
                         // Its statement is answered, whatever becomes of that.
                         if alone.is_to_learn()
                             && self.state.may_learn(&server)
-                            && alone.learn(&mut server).await.is_err()
+                            && self.learn(&mut alone, &mut server).await.is_err()
                         {
                             continue;
                         }
@@ -380,6 +385,25 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Asks the catalog about what was answered. What the client asks meanwhile waits, and can be cancelled.
+    async fn learn(&mut self, alone: &mut Alone, server: &mut Server) -> Result<(), Lost> {
+        let entry = &self.state.registration.entry;
+        let client = &mut self.client;
+        let mut learning = pin!(alone.learn(server));
+        poll_fn(|context| {
+            if let Poll::Ready(learnt) = learning.as_mut().poll(context) {
+                return Poll::Ready(learnt);
+            }
+            // Who goes is noticed behind this.
+            while client.input.len() < WHOLE_BYTES_MAX && matches!(poll_read(client, context), Poll::Ready(Ok(1..))) {}
+            if !client.input.is_empty() {
+                entry.travels();
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// The client is told to go while a server works for it: what it is at is cancelled, and what came of that is told, as far as it is

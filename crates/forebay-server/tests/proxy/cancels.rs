@@ -83,6 +83,43 @@ fn a_change_behind_a_lock_is_cancelled_on_its_trip_and_behind_it() {
     admin.run("DROP TABLE locked_out");
 }
 
+/// What was asked for the first time is asked about behind its answer; the next statement waits for that.
+#[test]
+fn a_statement_behind_one_that_is_new_is_cancelled() {
+    let proxy = with_admin(&[]);
+    let [mut admin, mut client] = [(); 2].map(|()| at(proxy.address()));
+    let mut holder = straight(postgres());
+    admin.run("CREATE TABLE behind_new (n int PRIMARY KEY)");
+    let insert = "INSERT INTO behind_new VALUES (1)";
+    until_known(
+        &mut admin,
+        "behind_new",
+        "INSERT INTO behind_new VALUES (0) ON CONFLICT DO NOTHING",
+    );
+    holder.run("BEGIN");
+    holder.run(insert);
+    let mut late = 0;
+    for number in 1..=20 {
+        assert_eq!(client.ask(&format!("SELECT 7 AS new_{number}")), "7");
+        client.send(&query(insert));
+        assert!(
+            client.read_within(Duration::from_micros(500 * number)).is_none(),
+            "it is locked"
+        );
+        cancel(&client);
+        if client.read_within(Duration::from_secs(2)).is_none() {
+            late += 1;
+            assert_eq!(client.cancel_until_answered().sqlstate(), "57014");
+        } else {
+            assert_eq!(client.answer().status, 'I');
+        }
+    }
+    assert!(late <= 1, "{late} of 20 were lost");
+    holder.run("ROLLBACK");
+    assert_eq!(admin.ask("SELECT count(*) FROM behind_new WHERE n = 1"), "0");
+    admin.run("DROP TABLE behind_new");
+}
+
 #[test]
 fn who_waits_for_a_connection_is_cancelled() {
     let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
