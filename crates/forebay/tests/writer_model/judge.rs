@@ -17,6 +17,24 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
+impl Table {
+    /// By what is the same here and alone, and where that is the same by the numbers, whose order is.
+    fn sort(&mut self) {
+        let is_number = |column: &String| column.ends_with("_id");
+        let numbers: Vec<bool> = self.columns.iter().map(is_number).collect();
+        self.rows.sort_by_cached_key(|row| {
+            let (mut same, mut given) = (Vec::new(), Vec::new());
+            for (value, is_number) in row.iter().zip(&numbers) {
+                match value {
+                    Value::Integer(number) if *is_number => given.push(*number),
+                    value => same.push(format!("{value:?}")),
+                }
+            }
+            (same, given)
+        });
+    }
+}
+
 /// Numbers that rows were given here and alone, by the columns they are in.
 #[derive(Default)]
 pub(crate) struct Judge {
@@ -46,9 +64,17 @@ impl Judge {
             (None, None) => {}
             _ => return Err(differ("ids", told, alone)),
         }
-        let table = |outcome: &Outcome| Table {
-            columns: outcome.columns.clone(),
-            rows: outcome.rows.clone(),
+        // A database tells rows that are there in the order in which it finds them: an update may have moved them.
+        let has_order = !["UPDATE", "DELETE"].iter().any(|word| sql.starts_with(word));
+        let table = |outcome: &Outcome| {
+            let mut table = Table {
+                columns: outcome.columns.clone(),
+                rows: outcome.rows.clone(),
+            };
+            if !has_order {
+                table.sort();
+            }
+            table
         };
         self.tables(&table(told), &table(alone))
     }
@@ -163,5 +189,23 @@ mod tests {
                 .is_err(),
             "the neighbour's id"
         );
+    }
+
+    #[test]
+    fn rows_that_were_there_are_told_in_any_order() {
+        let told = |ids: &[i64], is_turned: bool| {
+            let Table { columns, mut rows } = rows(ids);
+            if is_turned {
+                rows.reverse();
+            }
+            let mut outcome = Outcome::default();
+            (outcome.rows_affected, outcome.columns, outcome.rows) = (rows.len() as u64, columns, rows);
+            Ok(outcome)
+        };
+        let judged = |sql: &str, here: &[i64]| Judge::default().told(sql, &told(here, true), &told(&[8, 9, 10], false));
+        assert_eq!(judged("DELETE FROM t RETURNING t_id, tag", &[8, 9, 10]), Ok(()));
+        assert_eq!(judged("UPDATE t SET v = 1 RETURNING t_id, tag", &[18, 19, 30]), Ok(()));
+        assert!(judged("DELETE FROM t RETURNING t_id, tag", &[8, 9]).is_err());
+        assert!(judged("INSERT INTO t (tag) SELECT 1 RETURNING t_id, tag", &[8, 9, 10]).is_err());
     }
 }
