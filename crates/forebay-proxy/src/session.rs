@@ -283,7 +283,8 @@ impl Session {
                     Err(end) => return end,
                 },
             };
-            let may_be_cancelled = alone.is_some();
+            // Looked up when it is first wanted: most have a connection at once.
+            let mut asked = None;
             entry.set_doing(Doing::Waiting);
             let acquired = {
                 let mut acquired = pin!(self.state.pool.acquire(&self.state.beginning, self.state.last));
@@ -291,14 +292,15 @@ impl Session {
                     if let Poll::Ready(acquired) = acquired.as_mut().poll(context) {
                         return Poll::Ready(acquired.map(Some).map_err(End::from));
                     }
-                    if may_be_cancelled {
+                    let asked = asked.get_or_insert_with(|| self.state.asked(&self.client.input));
+                    if asked.is_some() {
                         entry.travels();
                     }
                     // Who drains is still to answer what was asked before.
                     if entry.poll_phase(context) == Phase::Stopping {
                         return Poll::Ready(Err(End::Stopped));
                     }
-                    match may_be_cancelled && entry.is_cancelled() {
+                    match asked.is_some() && entry.is_cancelled() {
                         true => Poll::Ready(Ok(None)),
                         false => Poll::Pending,
                     }
@@ -313,12 +315,12 @@ impl Session {
             let mut server = match acquired {
                 Some(server) if !is_cancelled => server,
                 acquired => {
-                    if let Some(server) = acquired {
+                    if let Some(mut server) = acquired {
+                        server.lent.not_at_all();
                         self.state.pool.release(server);
                     }
-                    // Nothing else can be cancelled here.
-                    if let Some(alone) = alone {
-                        self.is_cancelled(alone.asked.clone());
+                    if let Some(asked) = asked.flatten().or_else(|| self.state.asked(&self.client.input)) {
+                        self.is_cancelled(asked);
                     }
                     continue;
                 }
@@ -503,7 +505,7 @@ impl Session {
         }
         output.extend_from_slice(&said);
         frames::put(output, b'Z', &[b"I"]);
-        self.state.has_travelled(travelling.asked);
+        self.state.has_travelled(travelling.kind, travelling.asked);
         Ok(None)
     }
 
@@ -512,7 +514,7 @@ impl Session {
         self.client.input.advance(asked.length);
         put_cancelled(&mut self.client.output);
         frames::put(&mut self.client.output, b'Z', &[b"I"]);
-        self.state.has_travelled(asked);
+        self.state.was_cancelled(asked);
     }
 
     /// Has the server forget all that the session has left. False if it did not, in the time that is given it.

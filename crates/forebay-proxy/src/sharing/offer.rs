@@ -35,10 +35,9 @@ pub(crate) enum Offer {
     Travels(Travelling),
 }
 
-/// What a client has asked, and what of that is done where nothing else is.
+/// What a client has asked in one go, and what of that is done where nothing else is.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    kind: Kind,
     /// Bytes of the client's that it is made of.
     pub(crate) length: usize,
     /// The unnamed statement behind it; none where it stays as it is.
@@ -50,7 +49,6 @@ pub(crate) struct Asked {
 /// Something that is asked alone.
 #[derive(Debug)]
 pub(crate) struct Alone {
-    pub(crate) asked: Asked,
     plan: Arc<Plan>,
     /// Where it is counted among those that are on their way.
     line: Option<Arc<Line>>,
@@ -105,13 +103,29 @@ pub(crate) struct Travelling {
     line: Arc<Line>,
     told: oneshot::Receiver<Answer>,
     claim: Claim,
+    pub(crate) kind: Kind,
     pub(crate) asked: Asked,
+}
+
+impl Asked {
+    /// `statement`: what a Parse of it makes.
+    fn of(unit: &Unit<'_>, input: &[u8], statement: impl FnOnce() -> Option<Arc<Statement>>) -> Self {
+        let is_parsed = matches!(unit, Unit::Extended(extended) if extended.definition.is_some());
+        Self {
+            length: input.len(),
+            unnamed: match unit {
+                Unit::Simple(_) => Some(None),
+                Unit::Extended(_) => is_parsed.then(statement),
+            },
+            is_parsed,
+        }
+    }
 }
 
 impl Travelling {
     /// It is not to be done any more. Whether it may be: what came of it is told then, or is of no matter.
     pub(crate) fn withdraw(&self) -> bool {
-        self.claim.withdraw() || self.asked.kind == Kind::Read
+        self.claim.withdraw() || self.kind == Kind::Read
     }
 
     /// What came of it.
@@ -130,7 +144,6 @@ impl Travelling {
     pub(crate) fn alone(self, was_held_up: bool) -> Alone {
         self.line.enter_alone();
         Alone {
-            asked: self.asked,
             plan: self.plan,
             line: Some(self.line),
             since: Instant::now(),
@@ -176,19 +189,8 @@ impl State {
         let line = company.line(kind);
         let is_due = plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
-        let is_parsed = matches!(&asked, Unit::Extended(extended) if extended.definition.is_some());
-        let told_of = Asked {
-            kind,
-            length: input.len(),
-            unnamed: match &asked {
-                Unit::Simple(_) => Some(None),
-                Unit::Extended(_) => is_parsed.then(|| statement.clone()),
-            },
-            is_parsed,
-        };
         let alone = |plan: Arc<Plan>, line| {
             Some(Offer::Alone(Alone {
-                asked: told_of.clone(),
                 plan,
                 line,
                 since: Instant::now(),
@@ -229,7 +231,8 @@ impl State {
             line: Arc::clone(line),
             told,
             claim,
-            asked: told_of,
+            kind,
+            asked: Asked::of(&asked, input, || statement),
             plan,
         }))
     }
@@ -241,12 +244,29 @@ impl State {
             .is_some_and(|settings| Arc::ptr_eq(settings, &self.settings) && Arc::ptr_eq(settings, &server.settings))
     }
 
+    /// What the client asks next, if it is one statement by itself, that is not offered to others.
+    pub(crate) fn asked(&self, input: &[u8]) -> Option<Asked> {
+        let asked = unit(input)?;
+        Some(Asked::of(&asked, input, || match &asked {
+            Unit::Simple(_) => None,
+            Unit::Extended(extended) => extended.definition.map(|definition| {
+                let changes = self.pool.effects.schema_changes();
+                self.pool.statements.of(definition, &self.settings, changes)
+            }),
+        }))
+    }
+
     /// What was asked was answered, by no connection of the client's own.
-    pub(crate) fn has_travelled(&mut self, asked: Asked) {
-        if asked.kind == Kind::Change {
+    pub(crate) fn has_travelled(&mut self, kind: Kind, asked: Asked) {
+        if kind == Kind::Change {
             // Numbers that were drawn are on a connection that is nobody's.
             self.last = None;
         }
+        self.was_cancelled(asked);
+    }
+
+    /// Nothing of what was asked is done, but for what comes before that.
+    pub(crate) fn was_cancelled(&mut self, asked: Asked) {
         if let Some(statement) = asked.unnamed {
             let named = statement.map(|statement| Named {
                 statement: Some(statement),

@@ -144,19 +144,21 @@ fn a_statement_behind_one_that_is_new_is_cancelled() {
 
 #[test]
 fn who_waits_for_a_connection_is_cancelled() {
-    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
-    let [mut holder, mut client] = [(); 2].map(|()| at(proxy.address()));
-    client.run("SELECT 6 * 7");
-    holder.run("BEGIN");
-    for _ in 0..3 {
-        client.send(&query("SELECT 6 * 7"));
-        while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
-        cancel(&client);
-        assert_eq!(client.answer().sqlstate(), "57014");
-        assert_eq!(proxy.metric("forebay_clients_waiting").unwrap(), Some(0.0));
+    for arguments in [&[][..], &["--sharing=false"], &["--pool-mode", "session"]] {
+        let proxy = proxy(postgres(), &[&["--max-server-connections", "1"], arguments].concat());
+        let [mut holder, mut client] = [(); 2].map(|()| at(proxy.address()));
+        holder.run("BEGIN");
+        for text in ["SELECT 6 * 7", "SELECT pg_sleep(0)", "SELECT 6 * 7"] {
+            client.send(&query(text));
+            while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
+            cancel(&client);
+            assert_eq!(client.answer().sqlstate(), "57014", "{text} {arguments:?}");
+            assert_eq!(proxy.metric("forebay_clients_waiting").unwrap(), Some(0.0));
+        }
+        holder.run("COMMIT");
+        drop(holder);
+        assert_eq!(client.ask("SELECT 6 * 7"), "42");
     }
-    holder.run("COMMIT");
-    assert_eq!(client.ask("SELECT 6 * 7"), "42");
 }
 
 #[test]
