@@ -514,7 +514,7 @@ impl Session {
         self.client.input.advance(asked.length);
         put_cancelled(&mut self.client.output);
         frames::put(&mut self.client.output, b'Z', &[b"I"]);
-        self.state.was_cancelled(asked);
+        self.state.keep_unnamed(asked);
     }
 
     /// Has the server forget all that the session has left. False if it did not, in the time that is given it.

@@ -67,10 +67,13 @@ impl Claim {
 
     /// Its client wants it no more. True if it is not carried then, nor ever; false while it is carried: what came of it is told.
     pub(crate) fn withdraw(&self) -> bool {
-        // Who carries may give it back between the two.
-        self.change(WAITING, WITHDRAWN)
-            || !self.change(TAKEN, UNWANTED) && self.change(WAITING, WITHDRAWN)
-            || self.0.load(Ordering::Acquire) == WITHDRAWN
+        let withdrawn = |now| match now {
+            WAITING => Some(WITHDRAWN),
+            TAKEN => Some(UNWANTED),
+            _ => None,
+        };
+        let before = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, withdrawn);
+        matches!(before, Ok(WAITING) | Err(WITHDRAWN))
     }
 }
 

@@ -262,11 +262,11 @@ impl State {
             // Numbers that were drawn are on a connection that is nobody's.
             self.last = None;
         }
-        self.was_cancelled(asked);
+        self.keep_unnamed(asked);
     }
 
-    /// Nothing of what was asked is done, but for what comes before that.
-    pub(crate) fn was_cancelled(&mut self, asked: Asked) {
+    /// The unnamed statement is the one that a Parse of it makes.
+    pub(crate) fn keep_unnamed(&mut self, asked: Asked) {
         if let Some(statement) = asked.unnamed {
             let named = statement.map(|statement| Named {
                 statement: Some(statement),

@@ -271,3 +271,20 @@ fn names_are_no_sql() {
     assert_eq!(client.ask("SHOW application_name"), evil);
     assert_eq!(client.ask("SELECT count(*) FROM t"), "0");
 }
+
+#[test]
+fn tables_of_a_file_that_refer_to_one_another_are_changed() {
+    let folder = Folder::new("referring", None).unwrap();
+    let file = brought_along(
+        &folder,
+        "CREATE TABLE parent (id INTEGER PRIMARY KEY, n INTEGER);
+         CREATE TABLE child (p INTEGER REFERENCES parent ON UPDATE CASCADE);
+         INSERT INTO parent VALUES (1, 1);
+         INSERT INTO child VALUES (1);",
+    );
+    let server = Forebay::builder(crate::PROGRAM).database(&file).start().unwrap();
+    let mut client = Client::connect(server.address());
+    assert_eq!(client.query("UPDATE parent SET n = 2").tags(), ["UPDATE 1"]);
+    assert_eq!(client.query("UPDATE parent SET id = 5").tags(), ["UPDATE 1"]);
+    assert_eq!(client.ask("SELECT p FROM child"), "5");
+}

@@ -56,21 +56,23 @@ impl Compiler<'_> {
             others,
             condition,
         } = self.updating(update)?;
-        self.changes_what_follows(&table)?;
+        let along = self.changed_along(&table, Some(&values))?;
+        let comes_back = along.contains(&table.name.to_ascii_lowercase());
+        self.changes.extend(along);
         let mut sql = format!(
             "{with}UPDATE {} AS {own} SET {}",
             identifier(&table.name),
             set_list(&values, &table)
         );
         // SQLite looks for all new values before it changes the first row only where there is a FROM.
-        let asks = values.iter().any(|(_, sql)| has_query(sql)) || self.comes_back(&table, Some(&values))?;
+        let asks = values.iter().any(|(_, sql)| has_query(sql)) || comes_back;
         if let Some(others) = others.or_else(|| asks.then(|| "(SELECT 1)".to_owned())) {
             sql.push_str(&format!(" FROM {others}"));
         }
         if let Some(condition) = condition {
             sql.push_str(&format!(" WHERE {condition}"));
         }
-        if update.returning.is_some() && self.comes_back(&table, Some(&values))? {
+        if update.returning.is_some() && comes_back {
             return Err(
                 Fault::unsupported("RETURNING of an UPDATE of a key that its own table follows")
                     .with_hint("Ask for the rows in a SELECT before or after."),
@@ -144,7 +146,10 @@ impl Compiler<'_> {
             (Some(condition), Some(protection)) => Some(format!("({condition}) AND {protection}")),
             (condition, protection) => condition.or(protection),
         };
-        if self.comes_back(table, None)? {
+        if self
+            .changed_along(table, None)?
+            .contains(&table.name.to_ascii_lowercase())
+        {
             // A row that another one's deletion takes along is gone when its turn comes, and has been meant all the same.
             let met = match delete.returning {
                 Some(_) => "forebay_met_once",
@@ -170,24 +175,9 @@ impl Compiler<'_> {
         Ok((sql, columns))
     }
 
-    /// What refers to the table may change along with its keys.
-    fn changes_what_follows(&mut self, table: &Table) -> Result<()> {
-        let mut next = vec![table.name.clone()];
-        while let Some(name) = next.pop() {
-            for (child, key) in self.foreign_keys_to(&name)? {
-                let stays = matches!(key.on_update.as_deref(), None | Some("NO ACTION" | "RESTRICT"));
-                if !stays && !self.changes.contains(&child) {
-                    self.changes.push(child.clone());
-                    next.push(child);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether rows of a table are changed along with others of the same statement: by foreign keys that lead from it back to it. Of an
-    /// UPDATE, only if it sets what others refer to.
-    fn comes_back(&self, table: &Table, set: Option<&[(usize, String)]>) -> Result<bool> {
+    /// The tables, in lower case, whose rows are changed along with others of the same statement: by foreign keys that lead to the table.
+    /// Of an UPDATE, only if it sets what others refer to. The table itself is one of them where they lead from it back to it.
+    fn changed_along(&self, table: &Table, set: Option<&[(usize, String)]>) -> Result<Vec<String>> {
         const FOLLOWING: &str = "\
             WITH RECURSIVE follows (child, parent, column, at_update) AS MATERIALIZED ( \
                 SELECT lower(m.name), lower(k.\"table\"), k.\"to\", k.on_update NOT IN ('NO ACTION', 'RESTRICT') \
@@ -197,7 +187,7 @@ impl Compiler<'_> {
                 SELECT child FROM follows WHERE parent = lower(?1) AND (?2 IS NULL OR at_update AND (column IS NULL \
                     OR lower(column) IN (SELECT lower(value) FROM json_each(?2)))) \
                 UNION SELECT child FROM follows, reached WHERE parent = name) \
-            SELECT 1 FROM reached WHERE name = lower(?1)";
+            SELECT name FROM reached";
         let set: Option<String> = set.map(|set| {
             let names = set.iter().map(|(place, _)| table.columns[*place].name.as_str());
             serde_json::Value::from_iter(names).to_string()
@@ -205,7 +195,7 @@ impl Compiler<'_> {
         let connection = self.schema.connection();
         let found = connection
             .prepare_cached(FOLLOWING)
-            .and_then(|mut statement| statement.exists((&table.name, set)));
+            .and_then(|mut statement| statement.query_map((&table.name, set), |row| row.get(0))?.collect());
         found.map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))
     }
 

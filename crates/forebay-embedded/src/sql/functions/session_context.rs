@@ -55,7 +55,8 @@ impl SessionContext {
     pub(super) fn has_changed(text: &str, table: &str) -> rusqlite::Result<bool> {
         let part = text.split(' ').nth(3).ok_or_else(without_session)?;
         let names: Vec<String> = serde_json::from_str(part).map_err(|_| without_session())?;
-        Ok(names.iter().any(|name| name == table))
+        // As names are told apart in the file.
+        Ok(names.iter().any(|name| name.eq_ignore_ascii_case(table)))
     }
 
     /// Only the number of the session that the text tells of.
