@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{deallocates, describes_nothing, executes};
+use forebay_sql::{Hints, deallocates, describes_nothing, executes, hints};
 use parking_lot::Mutex;
 
 use crate::effects::Suspects;
@@ -41,6 +41,7 @@ pub(crate) struct Statement {
     describes_nothing: bool,
     asks_for_numbers: bool,
     may_copy_in: bool,
+    hints: Hints,
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
 }
@@ -65,6 +66,11 @@ pub(crate) fn asks_for_numbers(text: &[u8]) -> bool {
 fn may_copy_in(text: &[u8]) -> bool {
     let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
     has(b"copy") && has(b"stdin")
+}
+
+/// What the comments of a text ask.
+pub(crate) fn hints_of(text: &[u8]) -> Hints {
+    std::str::from_utf8(text).map_or_else(|_| Hints::default(), hints)
 }
 
 impl Statement {
@@ -110,6 +116,11 @@ impl Statement {
     /// Whether it may copy in what the client sends behind its Execute.
     pub(crate) fn may_copy_in(&self) -> bool {
         self.may_copy_in
+    }
+
+    /// What its comments ask.
+    pub(crate) fn hints(&self) -> Hints {
+        self.hints
     }
 
     /// Whether it was prepared under these settings.
@@ -164,6 +175,7 @@ impl Table {
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
+            hints: hints_of(text),
             plan: Mutex::new(None),
         })
     }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use forebay_sql::Hints;
 use tokio::sync::oneshot;
 
 use super::carrier::carry;
@@ -21,7 +20,7 @@ use super::trip::Lost;
 use super::unit::{Unit, unit};
 use crate::server::Server;
 use crate::state::State;
-use crate::statements::{Named, Statement, text_of};
+use crate::statements::{Named, Statement, hints_of, text_of};
 
 /// What is answered to a Parse.
 pub(crate) const PARSE_COMPLETE: [u8; 5] = [b'1', 0, 0, 0, 4];
@@ -180,7 +179,7 @@ impl State {
                     return None;
                 }
                 let text = text_of(statement.definition());
-                let hints = hints_of(text);
+                let hints = statement.hints();
                 let plan = statement.plan(company.number, || plan_of(&company, text))?;
                 (plan, Some(statement), hints)
             }
@@ -289,11 +288,6 @@ impl State {
         self.company = Some((Arc::clone(&self.settings), Arc::clone(&company)));
         Some(company)
     }
-}
-
-/// What its comments ask.
-fn hints_of(text: &[u8]) -> Hints {
-    std::str::from_utf8(text).map_or_else(|_| Hints::default(), forebay_sql::hints)
 }
 
 /// What is known of the statement of this text.

@@ -19,7 +19,7 @@ use self::idle::{IDLE, IDLE_TLS, IdleTlsTrial, IdleTrial, MEMORY};
 use self::login::{LOGIN, LoginTrial, RATE};
 use self::password::Password;
 use self::stream::{StreamTrial, Way};
-use self::system::{PGBOUNCER, PGPOOL, PGPOOL_CLIENTS_MAX, POOL, System};
+use self::system::{PGBOUNCER, PGPOOL, PGPOOL_CLIENTS_MAX, POOL, System, present};
 use super::server::pgbench::{Load, Mode, Pgbench, Work};
 use super::server::{build, check, postgres_version};
 use crate::failure::Failure;
@@ -111,16 +111,8 @@ impl Scenario for Proxy {
         let server = Rc::new(server);
         pgbench.fill(&server.url(), SCALE)?;
         let mut systems = vec![System::forebay(&program, &server)?, System::straight(&server)];
-        match System::pgbouncer(server.address()) {
-            Ok(system) => systems.push(system),
-            Err(missed @ Failure::Absent { .. }) => absent.push(missed),
-            Err(failure) => return Err(failure),
-        }
-        match System::pgpool(server.address()) {
-            Ok(system) => systems.push(system),
-            Err(missed @ Failure::Absent { .. }) => absent.push(missed),
-            Err(failure) => return Err(failure),
-        }
+        systems.extend(present(System::pgbouncer(server.address()), absent)?);
+        systems.extend(present(System::pgpool(server.address()), absent)?);
         let systems: Vec<Rc<System>> = systems.into_iter().map(Rc::new).collect();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
         for load in LOADS {

@@ -31,6 +31,21 @@ enum Running {
     Pgpool(testbed::Pgpool),
 }
 
+/// The system, if what it needs is installed; else that is told with what is absent.
+pub(in crate::scenarios) fn present(
+    started: Result<System, Failure>,
+    absent: &mut Vec<Failure>,
+) -> Result<Option<System>, Failure> {
+    match started {
+        Ok(system) => Ok(Some(system)),
+        Err(missed @ Failure::Absent { .. }) => {
+            absent.push(missed);
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
 impl System {
     /// PostgreSQL itself.
     pub(in crate::scenarios) fn straight(server: &testbed::Postgres) -> Self {

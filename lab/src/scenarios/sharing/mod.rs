@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use self::trial::{DATABASE_TIME, SharingTrial};
 use super::proxy::process;
-use super::proxy::system::{PGBOUNCER, POOL, System};
+use super::proxy::system::{PGBOUNCER, POOL, System, present};
 use super::server::pgbench::{Load, Mode, Pgbench, Work};
 use super::server::{build, postgres_version};
 use crate::failure::Failure;
@@ -182,11 +182,7 @@ impl Scenario for Sharing {
             System::forebay_with(OFF, &program, &server, &["--sharing=false"])?,
             System::straight(&server),
         ];
-        match System::pgbouncer(server.address()) {
-            Ok(system) => systems.push(system),
-            Err(missed @ Failure::Absent { .. }) => absent.push(missed),
-            Err(failure) => return Err(failure),
-        }
+        systems.extend(present(System::pgbouncer(server.address()), absent)?);
         let systems: Vec<Rc<System>> = systems.into_iter().map(Rc::new).collect();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
         for case in CASES {
