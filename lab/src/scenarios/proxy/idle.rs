@@ -5,10 +5,11 @@ use std::net::TcpStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use forebay_pg_link::{Connector, Link, Tag};
+use forebay_pg_link::config::SslMode;
+use forebay_pg_link::{Link, Tag};
 
 use super::login::{come, runtime};
-use super::process;
+use super::password::Password;
 use super::system::System;
 use crate::failure::Failure;
 use crate::measurement::Reading;
@@ -22,21 +23,12 @@ pub(super) const MEMORY: &str = "memory a client";
 const CLIENTS: usize = 900;
 const TINY_CLIENTS: usize = 20;
 
-pub(super) struct IdleTrial {
-    system: &'static str,
-    url: String,
-    /// The proxy's.
-    process: u32,
-}
+/// Starts what is measured: each time anew, for what others have left in its memory would hide what these clients cost.
+pub(super) type Starts = Box<dyn Fn() -> Result<System, Failure>>;
 
-impl IdleTrial {
-    pub(super) fn new(system: &'static str, url: &str, process: u32) -> Self {
-        Self {
-            system,
-            url: url.to_owned(),
-            process,
-        }
-    }
+pub(super) struct IdleTrial {
+    pub(super) system: &'static str,
+    pub(super) starts: Starts,
 }
 
 impl Trial for IdleTrial {
@@ -50,11 +42,13 @@ impl Trial for IdleTrial {
 
     fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
         let count = if stage.effort.meaningful { CLIENTS } else { TINY_CLIENTS };
+        let running = (self.starts)()?;
+        let url = &running.url;
         // The first one brings what is there once.
-        let first = client(&self.url)?;
-        let before = process::resident_kib(self.process)?;
-        let clients: Vec<TcpStream> = (0..count).map(|_| client(&self.url)).collect::<Result<_, _>>()?;
-        let after = process::resident_kib(self.process)?;
+        let first = client(url)?;
+        let before = running.resident_kib()?;
+        let clients: Vec<TcpStream> = (0..count).map(|_| client(url)).collect::<Result<_, _>>()?;
+        let after = running.resident_kib()?;
         drop((first, clients));
         let each = after.saturating_sub(before) as f64 / count as f64;
         Ok(vec![Reading::new(MEMORY, "KiB", each)])
@@ -63,11 +57,8 @@ impl Trial for IdleTrial {
 
 pub(super) struct IdleTlsTrial {
     pub(super) system: &'static str,
-    pub(super) connector: Connector,
-    /// The proxy's.
-    pub(super) process: u32,
-    /// Kept until all have had their turns.
-    pub(super) _running: Rc<System>,
+    pub(super) starts: Starts,
+    pub(super) password: Rc<Password>,
 }
 
 impl Trial for IdleTlsTrial {
@@ -81,11 +72,13 @@ impl Trial for IdleTlsTrial {
 
     fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
         let count = if stage.effort.meaningful { CLIENTS } else { TINY_CLIENTS };
+        let running = (self.starts)()?;
+        let connector = self.password.connector(running.address()?, SslMode::Require)?;
         runtime()?.block_on(async {
-            let first = answered(come(&self.connector, 1).await?).await?;
-            let before = process::resident_kib(self.process)?;
-            let links = answered(come(&self.connector, count).await?).await?;
-            let after = process::resident_kib(self.process)?;
+            let first = answered(come(&connector, 1).await?).await?;
+            let before = running.resident_kib()?;
+            let links = answered(come(&connector, count).await?).await?;
+            let after = running.resident_kib()?;
             drop((first, links));
             let each = after.saturating_sub(before) as f64 / count as f64;
             Ok(vec![Reading::new(MEMORY, "KiB", each)])

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use forebay_pg_link::config::SslMode;
 
-use self::idle::{IDLE, IDLE_TLS, IdleTlsTrial, IdleTrial, MEMORY};
+use self::idle::{IDLE, IDLE_TLS, IdleTlsTrial, IdleTrial, MEMORY, Starts};
 use self::login::{LOGIN, LoginTrial, RATE};
 use self::password::Password;
 use self::stream::{StreamTrial, Way};
@@ -141,12 +141,18 @@ impl Scenario for Proxy {
                 }));
             }
         }
-        for system in systems.iter().filter(|system| system.name != PGPOOL) {
-            if let Some(process) = system.process {
-                trials.push(Box::new(IdleTrial::new(system.name, &system.url, process)));
-            }
+        let has_pgbouncer = systems.iter().any(|system| system.name == PGBOUNCER);
+        let address = server.address();
+        let mut idle = |system, starts: Starts| trials.push(Box::new(IdleTrial { system, starts }));
+        let start = {
+            let (program, server) = (program.clone(), Rc::clone(&server));
+            move || System::forebay(&program, &server)
+        };
+        idle(FOREBAY, Box::new(start));
+        if has_pgbouncer {
+            idle(PGBOUNCER, Box::new(move || System::pgbouncer(address)));
         }
-        let password = Password::new()?;
+        let password = Rc::new(Password::new()?);
         let mut asking = vec![System::forebay_asking(&program, &server, stage.folder, &password)?];
         match System::pgbouncer_asking(server.address(), &password) {
             Ok(system) => asking.push(system),
@@ -164,14 +170,25 @@ impl Scenario for Proxy {
                 _running: Rc::clone(system),
             }));
         }
-        for (system, process) in asking.iter().filter_map(|system| Some((system, system.process?))) {
-            let address = system.address()?;
+        let mut idle = |system, starts: Starts| {
+            let password = Rc::clone(&password);
             trials.push(Box::new(IdleTlsTrial {
-                system: system.name,
-                connector: password.connector(address, SslMode::Require)?,
-                process,
-                _running: Rc::clone(system),
+                system,
+                starts,
+                password,
             }));
+        };
+        let start = {
+            let (server, folder, password) = (Rc::clone(&server), stage.folder.to_owned(), Rc::clone(&password));
+            move || System::forebay_asking(&program, &server, &folder, &password)
+        };
+        idle(FOREBAY, Box::new(start));
+        if has_pgbouncer {
+            let password = Rc::clone(&password);
+            idle(
+                PGBOUNCER,
+                Box::new(move || System::pgbouncer_asking(address, &password)),
+            );
         }
         Ok(trials)
     }

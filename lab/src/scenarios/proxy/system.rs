@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::password::Password;
+use super::process;
 use crate::failure::Failure;
 use crate::scenario::{FOREBAY, LIMIT};
 
@@ -55,6 +56,14 @@ impl System {
             process: None,
             _running: None,
         }
+    }
+
+    /// What its process has in memory.
+    pub(super) fn resident_kib(&self) -> Result<u64, Failure> {
+        let process = self
+            .process
+            .ok_or_else(|| Failure::Wrong(format!("{} has no process of its own", self.name)))?;
+        process::resident_kib(process)
     }
 
     pub(in crate::scenarios) fn forebay(program: &Path, server: &testbed::Postgres) -> Result<Self, Failure> {
