@@ -58,7 +58,7 @@ pub use http::{Response, http_get};
 pub use mariadb::{MariaDb, MariaDbBuilder};
 pub use pgbouncer::{Asking, PgBouncer};
 pub use pgpool::Pgpool;
-pub use port::free_port;
+pub use port::FreePort;
 pub use postgres::{Postgres, PostgresBuilder};
 pub use process::{Ended, Process, Program};
 pub use proxy::{Behaviour, Deed, Ending, Moment, Proxy, Side};

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    Error, Folder, Process, Program, free_port,
+    Error, Folder, FreePort, Process, Program,
     start::{self, account_unless_root, start_on_a_free_port},
 };
 
@@ -49,6 +49,7 @@ impl Pgpool {
             folder.give_to(account)?;
         }
         folder.place("pcp.conf", "", account)?;
+        let pcp_port = FreePort::find()?;
         let launch = |port: u16| {
             let configuration = format!(
                 "listen_addresses = '127.0.0.1'\nport = {port}\nsocket_dir = '{folder}'\npcp_listen_addresses = '127.0.0.1'\n\
@@ -58,7 +59,7 @@ impl Pgpool {
                  enable_pool_hba = off\npool_passwd = ''\npid_file_name = '{folder}/pgpool.pid'\nlogdir = '{folder}'\n\
                  log_destination = 'stderr'\nhealth_check_period = 0\nsr_check_period = 0\nuse_watchdog = off\n",
                 folder = folder.path().display(),
-                pcp_port = free_port()?,
+                pcp_port = pcp_port.number(),
                 address = upstream.ip(),
                 upstream_port = upstream.port(),
             );

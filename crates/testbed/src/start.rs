@@ -4,7 +4,7 @@
 
 use std::{env, path::PathBuf};
 
-use crate::{Account, Error, Process, free_port};
+use crate::{Account, Error, FreePort, Process};
 
 /// A free port may be taken by another program before the server binds it.
 const PORTS_TRIED_MAX: usize = 5;
@@ -37,10 +37,11 @@ pub(crate) fn start_on_a_free_port(
 ) -> Result<(u16, Process), Error> {
     let mut tries_left = PORTS_TRIED_MAX;
     loop {
-        let port = free_port()?;
+        // Nobody else starts a server on it until this one has it.
+        let port = FreePort::find()?;
         tries_left -= 1;
-        match launch(port) {
-            Ok(process) => return Ok((port, process)),
+        match launch(port.number()) {
+            Ok(process) => return Ok((port.number(), process)),
             Err(Error::EndedEarly { output, .. }) if tries_left > 0 && may_pass(&output) => {}
             Err(error) => return Err(error),
         }

@@ -1,7 +1,7 @@
 //! Several hosts, and what a session must be like; sockets that are files.
 
 use forebay_pg_link::{Config, ConnectError, connect};
-use testbed::{Behaviour, Postgres, Proxy, free_port};
+use testbed::{Behaviour, FreePort, Postgres, Proxy};
 
 use super::{connect_to, value};
 
@@ -13,14 +13,14 @@ async fn the_first_host_that_is_as_wanted_is_taken() {
         .setting("default_transaction_read_only", "on")
         .start()
         .unwrap();
-    let nobody = free_port().unwrap();
+    let nobody = FreePort::find().unwrap();
     let [primary, standby, reader] = [&primary, &standby, &reader].map(|server| server.address().port());
     let names = |port: u16| match port {
         _ if port == primary => "primary",
         _ if port == standby => "standby",
         _ => "reader",
     };
-    let all = [nobody, standby, reader, primary];
+    let all = [nobody.number(), standby, reader, primary];
     for (hosts, wanted, taken) in [
         (&all[..], "any", Some(standby)),
         (&all, "read-write", Some(primary)),
@@ -29,10 +29,10 @@ async fn the_first_host_that_is_as_wanted_is_taken() {
         (&all, "standby", Some(standby)),
         (&all, "prefer-standby", Some(standby)),
         (&[reader, primary], "read-only", Some(reader)),
-        (&[nobody, primary], "prefer-standby", Some(primary)),
-        (&[primary, nobody], "standby", None),
+        (&[nobody.number(), primary], "prefer-standby", Some(primary)),
+        (&[primary, nobody.number()], "standby", None),
         (&[standby, reader], "read-write", None),
-        (&[nobody], "any", None),
+        (&[nobody.number()], "any", None),
     ] {
         let hosts: Vec<String> = hosts.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let url = format!(

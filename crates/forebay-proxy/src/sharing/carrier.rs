@@ -12,7 +12,7 @@ use super::company::Company;
 use super::job::Answer;
 use super::learning::ask;
 use super::line::Line;
-use super::plan::Kind;
+use super::plan::{Kind, Plan};
 use super::trip::{Arrival, Lost, Trip};
 use crate::pool::Pool;
 use crate::server::Server;
@@ -136,11 +136,15 @@ impl Carrier {
                 Ok(read) => read?,
                 Err(_) => {
                     drop(taken.on_their_way);
-                    self.is_held_up(trip, server).await?;
+                    self.is_held_up(trip, begun, server).await?;
                     return Ok(End::Replaced);
                 }
             }
-            self.line.took(begun.elapsed());
+            let elapsed = begun.elapsed();
+            self.line.took(elapsed);
+            if trip.is_well() {
+                self.was_on_its_way(trip.worked_for(), elapsed, trip.plans());
+            }
             let arrival = arrive(trip, server)?;
             self.line.ended(arrival.is_well);
             self.line.put_back(arrival.back);
@@ -154,7 +158,7 @@ impl Carrier {
     }
 
     /// Somebody is slow: another carrier takes those who come, and this one waits. Those who read go alone meanwhile.
-    async fn is_held_up(&mut self, mut trip: Trip, server: &mut Server) -> Result<(), Lost> {
+    async fn is_held_up(&mut self, mut trip: Trip, begun: Instant, server: &mut Server) -> Result<(), Lost> {
         self.is_counted = false;
         if self.line.is_left_by_one() {
             carry(Arc::clone(&self.pool), Arc::clone(&self.company), self.kind);
@@ -162,19 +166,32 @@ impl Carrier {
         if self.kind == Kind::Change {
             // They have to wait for the commit.
             trip.read(server).await?;
+            if trip.is_well() {
+                self.was_on_its_way(trip.worked_for(), begun.elapsed(), trip.plans());
+            }
             for job in arrive(trip, server)?.back {
                 job.answer(Answer::Alone(false));
             }
             return if server.is_settled() { Ok(()) } else { Err(Lost) };
         }
+        let (count, plans) = (trip.worked_for(), trip.plans().cloned().collect::<Vec<_>>());
         trip.scatter();
         // Nobody wants its answer any more.
-        match timeout(UNWANTED_FOR, trip.read(server)).await {
+        let read = timeout(UNWANTED_FOR, trip.read(server)).await;
+        self.was_on_its_way(count, begun.elapsed(), &plans);
+        match read {
             Ok(read) => read,
             Err(_) => {
                 server.interrupt();
                 trip.read(server).await
             }
+        }
+    }
+
+    /// A trip took so long. Where it takes long again and again, whoever was on it is to show that it is not the one.
+    fn was_on_its_way<'a>(&self, count: usize, elapsed: Duration, plans: impl IntoIterator<Item = &'a Arc<Plan>>) {
+        if self.line.pace.travelled(count, elapsed) {
+            plans.into_iter().for_each(|plan| plan.is_to_show_that_it_is_quick());
         }
     }
 

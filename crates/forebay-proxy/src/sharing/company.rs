@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -44,7 +43,6 @@ pub(crate) struct Company {
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
     /// What the settings say of sharing; none before the server was asked.
     terms: Mutex<Option<Terms>>,
-    quick: Duration,
     /// What its carriers ask beside.
     beside: OnceLock<Beside>,
     pub(crate) reads: Arc<Line>,
@@ -81,9 +79,8 @@ impl Companies {
                 plans: RwLock::default(),
                 terms: Mutex::new(None),
                 beside: OnceLock::new(),
-                reads: Line::new(self.sharing.max_reads_alone, READ_CARRIERS_MAX),
-                changes: Line::new(self.sharing.max_changes_alone, CHANGE_CARRIERS_MAX),
-                quick: self.sharing.quick,
+                reads: Line::new(self.sharing.max_reads_alone, READ_CARRIERS_MAX, self.sharing.quick),
+                changes: Line::new(self.sharing.max_changes_alone, CHANGE_CARRIERS_MAX, self.sharing.quick),
             });
             all.push(Arc::clone(&company));
             company
@@ -102,7 +99,7 @@ impl Company {
         if let Some(known) = self.plans.read().get(normal) {
             return Some(Arc::clone(known));
         }
-        let plan = Arc::new(Plan::of(text, normal, self.quick));
+        let plan = Arc::new(Plan::of(text, normal));
         let mut plans = self.plans.write();
         if plans.len() >= PLANS_MAX {
             // A new beginning: what is in use is there again soon.

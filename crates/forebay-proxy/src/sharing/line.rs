@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::job::{Answer, Job};
+use super::pace::Pace;
 use super::plan::HELD_UP;
 
 /// Most that travel together.
@@ -30,6 +31,7 @@ pub(crate) struct Line {
     max_alone: usize,
     /// So many carry at once.
     max_carriers: usize,
+    pub(crate) pace: Pace,
     /// Somebody waits who did not.
     has_come: Notify,
     state: Mutex<State>,
@@ -60,10 +62,12 @@ pub(crate) enum Entry {
 }
 
 impl Line {
-    pub(crate) fn new(max_alone: usize, max_carriers: usize) -> Arc<Self> {
+    /// `quick`: as [`Pace::new`].
+    pub(crate) fn new(max_alone: usize, max_carriers: usize, quick: Duration) -> Arc<Self> {
         Arc::new(Self {
             max_alone,
             max_carriers,
+            pace: Pace::new(quick),
             has_come: Notify::new(),
             state: Mutex::new(State {
                 waiting: VecDeque::new(),
@@ -102,7 +106,8 @@ impl Line {
 
     /// After how long a trip is given up: where the machine is slow all take longer, and to begin anew would make it slower.
     pub(crate) fn patience(&self) -> Duration {
-        (self.state.lock().trip_time * PATIENCE).clamp(HELD_UP, PATIENCE_MAX)
+        let held_up = self.pace.cost() + HELD_UP;
+        (self.state.lock().trip_time * PATIENCE).clamp(held_up, PATIENCE_MAX)
     }
 
     /// A trip took so long.
@@ -267,9 +272,11 @@ mod tests {
     use crate::sharing::job::Ask;
     use crate::sharing::plan::Plan;
 
+    const QUICK: Duration = Duration::from_millis(1);
+
     fn job(until: Option<Instant>) -> Job {
         let text = "SELECT 1";
-        let plan = Arc::new(Plan::of(text, text, Duration::from_millis(1)));
+        let plan = Arc::new(Plan::of(text, text));
         let (job, told) = Job::new(
             plan,
             Ask::Simple(Bytes::from_static(text.as_bytes())),
@@ -294,7 +301,7 @@ mod tests {
 
     #[test]
     fn one_trip_takes_half_and_another_carrier_the_rest() {
-        let line = Line::new(12, 2);
+        let line = Line::new(12, 2, QUICK);
         assert_eq!(come(&line, 1, None), 1);
         let alone = line.take().unwrap();
         assert_eq!((alone.jobs.len(), alone.is_wanted), (1, false));
@@ -314,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_withdrawn_is_not_taken_nor_does_it_wait_again() {
-        let line = Line::new(12, 2);
+        let line = Line::new(12, 2, QUICK);
         let jobs = [(); 3].map(|()| job(None));
         let claims = jobs.each_ref().map(|job| job.claim.clone());
         for job in jobs {
@@ -331,7 +338,7 @@ mod tests {
 
     #[test]
     fn few_are_not_divided_and_many_fill_trips() {
-        let line = Line::new(12, 2);
+        let line = Line::new(12, 2, QUICK);
         come(&line, TRIP_SHARE_MIN, None);
         let few = line.take().unwrap();
         assert_eq!((few.jobs.len(), few.is_wanted), (TRIP_SHARE_MIN, false));
@@ -342,7 +349,7 @@ mod tests {
 
     #[test]
     fn who_has_waited_for_company_travels_with_all_of_it() {
-        let line = Line::new(12, 2);
+        let line = Line::new(12, 2, QUICK);
         come(&line, 50, Some(Instant::now()));
         let all = line.take().unwrap();
         assert_eq!((all.jobs.len(), all.is_wanted), (50, false));
@@ -350,7 +357,7 @@ mod tests {
 
     #[test]
     fn fewer_are_enough_to_stay_together_than_to_begin() {
-        let line = Line::new(12, 2);
+        let line = Line::new(12, 2, QUICK);
         let goes_alone = || matches!(line.enter(false, || job(None)), Entry::Alone);
         assert!((0..12).all(|_| goes_alone()) && !goes_alone(), "the thirteenth waits");
         let first = line.take().unwrap();
@@ -370,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_carrier_that_finds_no_connection_leaves_those_who_wait_to_the_others() {
-        let line = Line::new(12, 2);
+        let line = Line::new(12, 2, QUICK);
         assert_eq!(come(&line, 50, None), 2);
         assert!(line.give_up().is_empty(), "another one carries");
         let first = line.take().unwrap();
@@ -381,7 +388,7 @@ mod tests {
 
     #[test]
     fn no_more_carry_than_may_and_none_where_nobody_waits() {
-        let line = Line::new(12, 2);
+        let line = Line::new(12, 2, QUICK);
         let wanted = come(&line, 500, None);
         let trips: Vec<Taken> = (0..4).map_while(|_| line.take()).collect();
         let more = trips.iter().filter(|trip| trip.is_wanted).count();

@@ -49,8 +49,9 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Alone {
     plan: Arc<Plan>,
-    /// Where it is counted among those that are on their way.
-    line: Option<Arc<Line>>,
+    line: Arc<Line>,
+    /// It is counted among those that are on their way.
+    is_counted: bool,
     since: Instant,
     /// It was held up in company, or has held others up.
     was_held_up: bool,
@@ -79,7 +80,9 @@ impl Alone {
 
     /// It was answered, in so many bytes.
     pub(crate) fn is_answered(&self, bytes: u64) {
-        self.plan.took(self.since.elapsed(), self.was_held_up);
+        let elapsed = self.since.elapsed();
+        let is_quick = self.line.pace.took(elapsed);
+        self.plan.took(elapsed, is_quick, self.was_held_up);
         self.plan.was_answered_in(bytes);
     }
 }
@@ -89,8 +92,8 @@ impl Drop for Alone {
         if self.learns_for.is_some() {
             self.plan.learn(None);
         }
-        if let Some(line) = &self.line {
-            line.leave();
+        if self.is_counted {
+            self.line.leave();
         }
     }
 }
@@ -144,7 +147,8 @@ impl Travelling {
         self.line.enter_alone();
         Alone {
             plan: self.plan,
-            line: Some(self.line),
+            line: self.line,
+            is_counted: true,
             since: Instant::now(),
             was_held_up,
             learns_for: None,
@@ -188,10 +192,11 @@ impl State {
         let line = company.line(kind);
         let is_due = plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
-        let alone = |plan: Arc<Plan>, line| {
+        let alone = |plan: Arc<Plan>, is_counted| {
             Some(Offer::Alone(Alone {
                 plan,
-                line,
+                line: Arc::clone(line),
+                is_counted,
                 since: Instant::now(),
                 was_held_up: false,
                 learns_for: is_due.then(|| Arc::clone(&company)),
@@ -201,7 +206,7 @@ impl State {
         let mark = plan.mark();
         // It may have been learnt anew between the two.
         if !may_share || (kind == Kind::Change && mark.is_none()) || hints.batch == Some(Duration::ZERO) {
-            return alone(plan, None);
+            return alone(plan, false);
         }
         let until = hints.batch.map(|batch| Instant::now() + batch);
         let mut told = None;
@@ -219,7 +224,7 @@ impl State {
             job
         });
         let is_wanted = match entry {
-            Entry::Alone => return alone(plan, Some(Arc::clone(line))),
+            Entry::Alone => return alone(plan, true),
             Entry::Waits(is_wanted) => is_wanted,
         };
         if is_wanted {

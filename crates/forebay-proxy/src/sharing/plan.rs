@@ -46,8 +46,6 @@ pub(crate) struct Plan {
     /// As it came first; its literals are not shown.
     text: String,
     pub(crate) touches: Result<Touches, NotShown>,
-    /// Whoever travels with strangers is answered within this time.
-    quick: Duration,
     learnt: Mutex<Learnt>,
     /// In milliseconds since the first look at a clock: until when what is learnt holds; 0 where nothing is.
     until_ms: AtomicU64,
@@ -111,7 +109,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 impl Plan {
     /// Of this text, which is called that without its literals.
-    pub(crate) fn of(text: &str, normal: &str, quick: Duration) -> Self {
+    pub(crate) fn of(text: &str, normal: &str) -> Self {
         Self {
             text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
             touches: touches(text).and_then(|touches| {
@@ -120,7 +118,6 @@ impl Plan {
                     .then_some(touches)
                     .ok_or(NotShown("names something of the catalog"))
             }),
-            quick,
             learnt: Mutex::default(),
             until_ms: AtomicU64::new(0),
             schema_changes: AtomicU64::new(0),
@@ -240,7 +237,7 @@ impl Plan {
         if self.is_long() {
             return Some(format!("its answers have more than {ANSWER_BYTES_MAX} bytes"));
         }
-        (!self.is_quick.load(Ordering::Relaxed)).then(|| format!("it takes longer than {:?}", self.quick))
+        (!self.is_quick.load(Ordering::Relaxed)).then(|| "it has more to do than others should wait for".to_owned())
     }
 
     /// Its answer alone had so many bytes. One that was long is forgotten after some that were not.
@@ -261,9 +258,9 @@ impl Plan {
         until != 0 && now_ms() < until
     }
 
-    /// It was answered alone, within this time; `was_held_up`: behind a trip that was given up. If it is far slower than it uses to be, it
-    /// was the one that held the others up.
-    pub(crate) fn took(&self, elapsed: Duration, was_held_up: bool) {
+    /// It was answered alone, within this time, which was quick or not; `was_held_up`: behind a trip that was given up. If it is far slower than
+    /// it uses to be, it was the one that held the others up.
+    pub(crate) fn took(&self, elapsed: Duration, is_quick: bool, was_held_up: bool) {
         let usual = Duration::from_nanos(self.usual_ns.load(Ordering::Relaxed));
         if was_held_up && elapsed > HELD_UP && elapsed > usual * UNUSUAL {
             self.ban();
@@ -273,7 +270,7 @@ impl Plan {
             self.usual_ns.store(usual_ns, Ordering::Relaxed);
         }
         self.counts.alone.fetch_add(1, Ordering::Relaxed);
-        if elapsed <= self.quick {
+        if is_quick {
             if self.slow.load(Ordering::Relaxed) != 0 {
                 self.slow.store(0, Ordering::Relaxed);
             }
@@ -283,6 +280,11 @@ impl Plan {
         } else if self.slow.fetch_add(1, Ordering::Relaxed) >= SLOW_MAX {
             self.is_quick.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// It is to show again that it is quick.
+    pub(crate) fn is_to_show_that_it_is_quick(&self) {
+        self.is_quick.store(false, Ordering::Relaxed);
     }
 
     /// It has held others up.
@@ -299,7 +301,7 @@ mod tests {
     use super::*;
 
     fn plan(sql: &str) -> Plan {
-        Plan::of(sql, sql, Duration::from_millis(1))
+        Plan::of(sql, sql)
     }
 
     fn harmless(draws: bool) -> Option<Found> {
@@ -316,7 +318,7 @@ mod tests {
         assert!(plan.is_due(0) && !plan.is_due(0), "one asks");
         plan.learn(harmless(true));
         assert!(!plan.may_share(false), "nobody has seen it");
-        plan.took(Duration::from_micros(900), false);
+        plan.took(Duration::from_micros(900), true, false);
         assert!(plan.may_share(false) && !plan.may_share(true));
         assert!(!plan.is_due(0), "it was asked about just now");
         plan.doubt();
@@ -338,18 +340,18 @@ mod tests {
     fn who_is_slow_or_holds_others_up_goes_alone() {
         let plan = plan("SELECT 1");
         plan.learn(harmless(false));
-        plan.took(Duration::ZERO, false);
+        plan.took(Duration::ZERO, true, false);
         for _ in 0..SLOW_MAX {
-            plan.took(Duration::from_millis(2), false);
+            plan.took(Duration::from_millis(2), false, false);
             assert!(plan.may_share(false));
         }
-        plan.took(Duration::from_millis(2), false);
+        plan.took(Duration::from_millis(2), false, false);
         assert!(!plan.may_share(false));
-        plan.took(Duration::ZERO, false);
+        plan.took(Duration::ZERO, true, false);
         assert!(plan.may_share(false));
-        plan.took(Duration::from_millis(100), false);
+        plan.took(Duration::from_millis(100), false, false);
         assert!(plan.may_share(false), "nobody waited for it");
-        plan.took(Duration::from_secs(1), true);
+        plan.took(Duration::from_secs(1), false, true);
         assert!(!plan.may_share(false));
     }
 
@@ -357,7 +359,7 @@ mod tests {
     fn what_is_long_goes_alone_until_it_is_not() {
         let plan = plan("SELECT 1");
         plan.learn(harmless(false));
-        plan.took(Duration::ZERO, false);
+        plan.took(Duration::ZERO, true, false);
         plan.was_answered_in(ANSWER_BYTES_MAX + 1);
         assert!(!plan.may_share(false));
         plan.was_answered_in(100);
@@ -369,7 +371,7 @@ mod tests {
         let plan = plan("SELECT 1; SELECT 2");
         assert!(!plan.is_due(0) && plan.kind().is_none());
         assert_eq!(plan.why_not().as_deref(), Some("it is more than one statement"));
-        let of_the_catalog = Plan::of("SELECT pg_backend_pid()", "", Duration::ZERO);
+        let of_the_catalog = Plan::of("SELECT pg_backend_pid()", "");
         assert!(!of_the_catalog.is_due(0) && of_the_catalog.kind().is_none());
     }
 }

@@ -11,7 +11,8 @@ pub struct Sharing {
     pub max_reads_alone: usize,
     /// The same, of those that change rows: the server gathers the commits of a few by itself.
     pub max_changes_alone: usize,
-    /// Whoever travels with strangers was seen to be answered alone within this time.
+    /// Whoever travels with strangers was seen to be answered alone within this time, beyond what the quickest takes: the way to the server,
+    /// and the commit.
     pub quick: Duration,
 }
 

@@ -18,7 +18,7 @@ use bytes::{Buf, BytesMut};
 
 use super::beside::Beside;
 use super::job::{Answer, Ask, Job};
-use super::plan::Kind;
+use super::plan::{Kind, Plan};
 use super::unit::Step;
 use crate::frames::{self, HEADER_BYTES};
 use crate::relay::poll_take;
@@ -249,6 +249,21 @@ impl Trip {
         }
         server.input.advance(at);
         Ok(is_over)
+    }
+
+    /// For how many of them the server works.
+    pub(crate) fn worked_for(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether nobody's statement has failed, as far as is known.
+    pub(crate) fn is_well(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// What is known of their statements.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
+        self.jobs.iter().map(|job| &job.plan)
     }
 
     /// Tells each what came of it.

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use testbed::Forebay;
+use testbed::{Behaviour, Forebay, Proxy as Way};
 
 use crate::client::{Client, message, query};
-use crate::{as_user, at, postgres, proxy};
+use crate::{as_user, at, postgres, proxy, proxy_of};
 
 const CLIENTS: usize = 16;
 
@@ -66,6 +66,53 @@ fn who_waits_for_company_has_it_and_who_wants_none_has_none() {
     assert_eq!(shared, CLIENTS as u64, "few as they are");
     assert!(trips <= 2, "{trips}");
     assert_eq!(insert_together(&proxy, "goes_alone", "batch:0"), (0, 0));
+}
+
+/// The way to the server and the commit are what company saves: they keep nobody out of it, however long they are.
+#[test]
+fn who_is_far_from_the_server_shares_too() {
+    for one_way in [3, 8] {
+        let way = Way::start(postgres().address()).unwrap();
+        let url = format!("postgresql://{}/postgres", way.address());
+        let proxy = proxy_of(&url, &["--admin-users", "postgres"]);
+        way.set(Behaviour::Delay(Duration::from_millis(one_way)));
+        let (shared, trips) = insert_together(&proxy, &format!("far_{one_way}"), "batch:400");
+        assert_eq!(shared, CLIENTS as u64, "{one_way} ms");
+        assert!(trips <= 2, "{trips}");
+    }
+}
+
+/// Who has much to do is in others' way, and they in its: also where it is the only one, so that the server may be far away as well.
+#[test]
+fn what_has_much_to_do_is_found_out_and_goes_alone() {
+    let proxy = with_admin(&["--max-server-connections", "8"]);
+    let mut admin = at(proxy.address());
+    admin.run("CREATE TABLE much AS SELECT n FROM generate_series(1, 30000) n; ANALYZE much");
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| at(proxy.address())).collect();
+    let mut number = 0;
+    for (begin, tag) in [
+        ("SELECT n FROM much", "SELECT 0"),
+        ("UPDATE much SET n = n", "UPDATE 0"),
+    ] {
+        let mut shown = || {
+            let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+            let mut rows = shown.rows().into_iter();
+            rows.find(|row| row[2].as_deref().is_some_and(|text| text.contains(begin)))
+                .and_then(|row| row[6].clone())
+        };
+        // A round may share them, or find that they take too long at once; that they are is found in the end.
+        let is_found = (0..200).any(|_| {
+            for client in &mut clients {
+                number += 1;
+                client.send(&query(&format!("{begin} WHERE n % 7 < -{number} /* batch:100 */")));
+            }
+            for client in &mut clients {
+                assert_eq!(client.answer().tags(), [tag]);
+            }
+            shown().is_some_and(|why| why == "it has more to do than others should wait for")
+        });
+        assert!(is_found, "{:?}", shown());
+    }
 }
 
 /// What goes with each trip beside the clients' statements is parsed and planned once a connection, which takes longer than most trips.
