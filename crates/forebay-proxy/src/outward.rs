@@ -152,7 +152,7 @@ impl State {
                     client.output.extend_from_slice(&server.input[from..at]);
                     from = at;
                     if !self.is_learning {
-                        self.registration.entry.set_running(Some(server.cancel.clone()));
+                        self.is_reached_by_cancels(server);
                     }
                     self.tell(client, server);
                 }

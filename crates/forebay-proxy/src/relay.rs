@@ -71,6 +71,13 @@ pub(crate) fn poll_relay(
             }
             server.output.clear();
         }
+        if state.owes_cancel && state.has_taken && server.output.is_empty() {
+            state.owes_cancel = false;
+            // What was answered meanwhile was too quick for it, as it may be straight.
+            if !server.replies.is_empty() {
+                server.interrupt();
+            }
+        }
         // To the client.
         if client.output.len() < UNSENT_BYTES_MAX {
             match poll_take(server, context) {

@@ -201,6 +201,7 @@ impl Session {
             numbers: Numbers::of(limits.session_functions),
             has_own_numbers: false,
             has_taken: false,
+            owes_cancel: false,
             gives_commands: identity.is_admin,
             has_command: false,
             is_learning: false,
@@ -292,10 +293,9 @@ impl Session {
                     if let Poll::Ready(acquired) = acquired.as_mut().poll(context) {
                         return Poll::Ready(acquired.map(Some).map_err(End::from));
                     }
+                    // Of more than one statement the server is told which they are.
                     let asked = asked.get_or_insert_with(|| self.state.asked(&self.client.input));
-                    if asked.is_some() {
-                        entry.travels();
-                    }
+                    entry.travels();
                     // Who drains is still to answer what was asked before.
                     if entry.poll_phase(context) == Phase::Stopping {
                         return Poll::Ready(Err(End::Stopped));
@@ -312,14 +312,17 @@ impl Session {
                 Ok(acquired) => acquired,
                 Err(end) => return end,
             };
-            let mut server = match acquired {
-                Some(server) if !is_cancelled => server,
-                acquired => {
+            let asked_in_vain = is_cancelled
+                .then(|| asked.flatten().or_else(|| self.state.asked(&self.client.input)))
+                .flatten();
+            let mut server = match (acquired, asked_in_vain) {
+                (Some(server), None) => server,
+                (acquired, asked) => {
                     if let Some(mut server) = acquired {
                         server.lent.not_at_all();
                         self.state.pool.release(server);
                     }
-                    if let Some(asked) = asked.flatten().or_else(|| self.state.asked(&self.client.input)) {
+                    if let Some(asked) = asked {
                         self.is_cancelled(asked);
                     }
                     continue;
@@ -329,7 +332,7 @@ impl Session {
             if let Some(alone) = &mut alone {
                 alone.begins();
             }
-            self.state.settle_in(&mut server);
+            self.state.settle_in(&mut server, is_cancelled);
             let relayed = poll_fn(|context| {
                 loop {
                     match poll_relay(&mut self.client, &mut self.state, &mut server, context) {
@@ -359,6 +362,7 @@ impl Session {
             });
             let relayed = relayed.await;
             entry.set_running(None);
+            entry.has_travelled();
             match relayed {
                 Ok(()) => {
                     self.state.last = Some(server.lent);

@@ -83,6 +83,8 @@ pub(crate) struct State {
     pub(crate) has_own_numbers: bool,
     /// Something of the client's was taken since it has the connection.
     pub(crate) has_taken: bool,
+    /// It has cancelled what it has asked, which the server is to be told once it has that.
+    pub(crate) owes_cancel: bool,
     /// Bytes of a message that is passing through to the server.
     pub(crate) passing_in: usize,
     /// The same, to the client, and whether it is the client's to see.
@@ -103,8 +105,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Brings a server connection to what the client has set.
-    pub(crate) fn settle_in(&mut self, server: &mut Server) {
+    /// Brings a server connection to what the client has set. It may have cancelled what it asks already.
+    pub(crate) fn settle_in(&mut self, server: &mut Server, is_cancelled: bool) {
+        self.owes_cancel = is_cancelled;
         self.registration.entry.set_doing(match self.mode {
             PoolMode::Transaction => Doing::Active,
             PoolMode::Session => Doing::Pinned,
@@ -133,12 +136,22 @@ impl State {
             change += &server.settings.change_to(&self.settings);
         }
         if !change.is_empty() {
-            // Nothing runs for the client before that is done: a cancel is not to hit it.
             server.ask(&change, Note::Set);
         } else if !self.is_learning {
-            self.registration.entry.set_running(Some(server.cancel.clone()));
+            self.is_reached_by_cancels(server);
+        }
+        if !change.is_empty() || self.is_learning {
+            // Nothing runs for the client before that is done: a cancel is not to hit it, and is kept.
+            self.registration.entry.travels();
         }
         server.settings = Arc::clone(&self.settings);
+    }
+
+    /// What runs on the connection is the client's from now on, and may be cancelled.
+    pub(crate) fn is_reached_by_cancels(&mut self, server: &Server) {
+        let entry = &self.registration.entry;
+        entry.set_running(Some(server.cancel.clone()));
+        self.owes_cancel |= entry.has_travelled();
     }
 
     /// A text may ask for the last number of a sequence. Where they may be somebody else's there are none from now on, but inside of a
@@ -324,7 +337,7 @@ impl State {
             self.pool.effects.learn(learnt);
         }
         if server.replies.is_empty() {
-            self.registration.entry.set_running(Some(server.cancel.clone()));
+            self.is_reached_by_cancels(server);
         }
     }
 

@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, query};
+use crate::client::{Client, query, sync, whole};
 use crate::hints::{until_known, with_admin};
-use crate::{at, postgres, proxy, straight};
+use testbed::{Behaviour, Proxy as Way};
+
+use crate::{at, postgres, proxy, proxy_of, straight};
 
 /// One request, and no other.
 fn cancel(client: &Client) {
@@ -158,6 +160,69 @@ fn who_waits_for_a_connection_is_cancelled() {
         holder.run("COMMIT");
         drop(holder);
         assert_eq!(client.ask("SELECT 6 * 7"), "42");
+    }
+}
+
+/// Several statements in one go: whatever runs of them is cancelled once it runs, and nothing behind them is.
+#[test]
+fn a_pipeline_that_waits_for_a_connection_is_cancelled() {
+    for arguments in [&[][..], &["--sharing=false"], &["--pool-mode", "session"]] {
+        let proxy = proxy(postgres(), &[&["--max-server-connections", "1"], arguments].concat());
+        let [mut holder, mut client] = [(); 2].map(|()| at(proxy.address()));
+        holder.run("BEGIN");
+        let pipeline = [query("SELECT pg_sleep(60)"), query("SELECT 6 * 7")].concat();
+        client.send(&pipeline);
+        while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
+        cancel(&client);
+        assert!(client.read_within(Duration::from_millis(20)).is_none(), "it waits on");
+        holder.run("COMMIT");
+        drop(holder);
+        assert_eq!(client.answer().sqlstate(), "57014", "{arguments:?}");
+        assert_eq!(client.answer().value().as_deref(), Some("42"), "{arguments:?}");
+    }
+}
+
+/// What its session has set is set first, and what a change of the schema may have brought is looked for; that takes time where the way is long.
+#[test]
+fn what_waits_for_its_connection_to_be_set_is_cancelled() {
+    let way = Way::start(postgres().address()).unwrap();
+    let url = format!("postgresql://{}/postgres", way.address());
+    let proxy = proxy_of(&url, &["--max-server-connections", "1"]);
+    let [mut other, mut client] = [(); 2].map(|()| at(proxy.address()));
+    client.run("SET application_name = 'its own'");
+    let sets = |client: &mut Client, other: &mut Client| {
+        assert_eq!(other.ask("SHOW application_name"), "");
+        client.send(&query("SELECT pg_sleep(60)"));
+    };
+    let learns = |client: &mut Client, other: &mut Client| {
+        other.run("CREATE OR REPLACE FUNCTION set_up_late() RETURNS int LANGUAGE sql AS 'SELECT 1'");
+        client.send(&query("SELECT pg_sleep(60)"));
+    };
+    let extended = |client: &mut Client, other: &mut Client| {
+        assert_eq!(other.ask("SHOW application_name"), "");
+        client.send(&[whole("SELECT pg_sleep(60)", &[]), sync()].concat());
+    };
+    for (name, send) in [
+        ("sets", &sets as &dyn Fn(&mut Client, &mut Client)),
+        ("learns", &learns),
+        ("extended", &extended),
+    ] {
+        way.set(Behaviour::Delay(Duration::from_millis(100)));
+        send(&mut client, &mut other);
+        assert!(client.read_within(Duration::from_millis(50)).is_none(), "{name}");
+        cancel(&client);
+        let answer = client.read_within(SOON).expect("an answer").expect("a message");
+        // Of the extended protocol it is told before that it was parsed.
+        let answer = std::iter::once(answer).chain(std::iter::from_fn(|| {
+            let more = client.read_within(SOON).expect("an answer").expect("a message");
+            (more.kind != b'Z').then_some(more)
+        }));
+        let refusals: Vec<_> = answer.filter(|message| message.kind == b'E').collect();
+        assert_eq!(refusals.len(), 1, "{name}");
+        assert_eq!(refusals[0].failure().sqlstate(), "57014", "{name}");
+        way.set(Behaviour::Pass);
+        // It was of that statement, and of none behind it.
+        assert_eq!(client.ask("SELECT 6 * 7"), "42", "{name}");
     }
 }
 
