@@ -267,6 +267,7 @@ impl Console {
             ("trips", INT8),
             ("alone", INT8),
             ("why_alone", TEXT),
+            ("jointly", INT8),
         ]);
         for (database, pool) in self.databases.pools() {
             let is_off = (!pool.shares()).then(|| "sharing is switched off".to_owned());
@@ -286,6 +287,7 @@ impl Console {
                         some(counts.trips()),
                         some(counts.alone.load(Ordering::Relaxed)),
                         is_off.clone().or_else(|| plan.why_not()).or_else(of_session),
+                        some(counts.jointly.load(Ordering::Relaxed)),
                     ]);
                 }
             }

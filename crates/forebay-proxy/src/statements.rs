@@ -14,6 +14,7 @@ use crate::effects::Suspects;
 use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
 use crate::settings::Settings;
+use crate::sharing::joint::Joint;
 use crate::sharing::plan::Plan;
 
 /// So much is shown of a text.
@@ -44,6 +45,8 @@ pub(crate) struct Statement {
     hints: Hints,
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
+    /// How many who execute it are asked as one.
+    joint: Joint,
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -128,6 +131,11 @@ impl Statement {
         Arc::ptr_eq(&self.identity.settings, settings) || self.identity.settings == *settings
     }
 
+    /// Whether it was prepared after so many changes of tables.
+    pub(crate) fn is_of(&self, schema_changes: u64) -> bool {
+        self.identity.schema_changes == schema_changes
+    }
+
     /// What is known of it in the company of this number; made where that is not known yet.
     pub(crate) fn plan(&self, company: u64, make: impl FnOnce() -> Option<Arc<Plan>>) -> Option<Arc<Plan>> {
         let mut plan = self.plan.lock();
@@ -139,6 +147,11 @@ impl Statement {
         let made = make()?;
         *plan = Some((company, Arc::clone(&made)));
         Some(made)
+    }
+
+    /// How many who execute it are asked as one, as far as is known.
+    pub(crate) fn joint(&self) -> &Joint {
+        &self.joint
     }
 
     /// What tells it from all others.
@@ -177,6 +190,7 @@ impl Table {
             may_copy_in: may_copy_in(text),
             hints: hints_of(text),
             plan: Mutex::new(None),
+            joint: Joint::default(),
         })
     }
 }
@@ -200,6 +214,11 @@ impl Statements {
         let statement = table.make(&identity);
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement
+    }
+
+    /// A statement of the proxy's own, which stands for this one.
+    pub(crate) fn beside(&self, statement: &Statement, text: &str) -> Arc<Statement> {
+        self.ours(text, &statement.identity.settings)
     }
 
     /// A statement of the proxy's own, which is no client's.

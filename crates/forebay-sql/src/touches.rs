@@ -117,7 +117,7 @@ pub fn called(expression: &str) -> Option<Vec<String>> {
 }
 
 /// A name as the server keeps it.
-fn name(token: &Token<'_>) -> Result<Option<String>, NotShown> {
+pub(super) fn name(token: &Token<'_>) -> Result<Option<String>, NotShown> {
     match token.kind {
         // How others are folded is a matter of the server's locale.
         Kind::Word if token.text.is_ascii() => Ok(Some(token.text.to_ascii_lowercase())),
@@ -240,7 +240,7 @@ fn inserted_into(insert: &ast::Insert) -> Option<&ast::ObjectName> {
 }
 
 /// The table, where it is the only one, and nothing but a table.
-fn only_table(from: &ast::TableWithJoins) -> Option<&ast::ObjectName> {
+pub(super) fn only_table(from: &ast::TableWithJoins) -> Option<&ast::ObjectName> {
     match &from.relation {
         ast::TableFactor::Table {
             name,

@@ -13,7 +13,7 @@ use super::job::Answer;
 use super::learning::ask;
 use super::line::Line;
 use super::plan::{Kind, Plan};
-use super::trip::{Arrival, Lost, Trip};
+use super::trip::{Arrival, Asks, Lost, Trip};
 use crate::pool::Pool;
 use crate::server::Server;
 
@@ -126,7 +126,12 @@ impl Carrier {
             self.has_changed |= self.kind == Kind::Change;
             let mut trip = Trip::new(self.kind, taken.jobs);
             let beside = self.company.beside(&self.pool.statements);
-            trip.put(server, beside, self.company.terms().lock_timeout_ms);
+            let asks = Asks {
+                statements: &self.pool.statements,
+                settings: &self.company.settings,
+                min_jointly: self.company.min_jointly,
+            };
+            trip.put(server, beside, self.company.terms().lock_timeout_ms, &asks);
             let begun = Instant::now();
             let patience = match self.kind {
                 Kind::Change => self.line.patience().max(CHANGE_PATIENCE_MIN),
@@ -145,12 +150,13 @@ impl Carrier {
             if trip.is_well() {
                 self.was_on_its_way(trip.worked_for(), elapsed, trip.plans());
             }
-            let arrival = arrive(trip, server)?;
+            let mut arrival = arrive(trip, server)?;
             self.line.ended(arrival.is_well);
             self.line.put_back(arrival.back);
             if !server.is_settled() {
                 return Err(Lost);
             }
+            arrival.unknown.learn(&self.pool.statements, server).await?;
             if self.pool.wants_back(server) {
                 return Ok(End::Yields);
             }

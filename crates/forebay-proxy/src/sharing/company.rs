@@ -40,6 +40,8 @@ pub(crate) struct Company {
     pub(crate) number: u64,
     pub(crate) beginning: Beginning,
     pub(crate) settings: Arc<Settings>,
+    /// So many who read a row each are asked as one.
+    pub(crate) min_jointly: usize,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
     /// What the settings say of sharing; none before the server was asked.
     terms: Mutex<Option<Terms>>,
@@ -76,6 +78,7 @@ impl Companies {
                 number: LAST.fetch_add(1, Ordering::Relaxed),
                 beginning: beginning.clone(),
                 settings: Arc::clone(settings),
+                min_jointly: self.sharing.min_jointly,
                 plans: RwLock::default(),
                 terms: Mutex::new(None),
                 beside: OnceLock::new(),

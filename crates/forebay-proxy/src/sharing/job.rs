@@ -89,6 +89,8 @@ pub(crate) struct Job {
     /// Until when it waits for company; none: it goes with the next trip.
     pub(crate) until: Option<Instant>,
     pub(crate) claim: Claim,
+    /// It was asked as one with others, and that did not do.
+    pub(crate) is_single: bool,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -108,6 +110,7 @@ impl Job {
             mark,
             until,
             claim: Claim::default(),
+            is_single: false,
             answer,
         };
         (job, told)

@@ -8,9 +8,11 @@ use forebay_sql::Effect;
 use super::company::Company;
 use super::facts::{self, Terms};
 use super::plan::Plan;
-use super::trip::{Lost, fill};
-use crate::frames;
+use super::trip::{Lost, fill, undo};
+use crate::frames::{self, HEADER_BYTES};
+use crate::replies::Asked;
 use crate::server::{Note, Server};
+use crate::statements::{Statement, server_name};
 
 /// Asks what is to be known of a statement, on a connection that is set as its company is.
 pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -> Result<(), Lost> {
@@ -41,7 +43,47 @@ async fn ask_texts(server: &mut Server, sql: &str) -> Result<Option<Vec<(String,
 /// Asks a query of ours; its rows, or none if it was refused.
 pub(crate) async fn ask(server: &mut Server, sql: &str) -> Result<Option<Vec<Bytes>>, Lost> {
     server.ask(sql, Note::Set);
-    let mut rows = Some(Vec::new());
+    let mut rows = Vec::new();
+    let is_done = read(server, |tag, message| {
+        if tag == b'D' {
+            rows.push(Bytes::copy_from_slice(message));
+        }
+    });
+    Ok(is_done.await?.then_some(rows))
+}
+
+/// Has the server describe a statement: the types of its parameters, and the body of its RowDescription, which is empty where it tells no
+/// rows. None where it was refused.
+pub(crate) async fn describe(server: &mut Server, statement: &Statement) -> Result<Option<(Vec<u32>, Bytes)>, Lost> {
+    let refused = server.prepare(statement);
+    debug_assert!(refused.is_none(), "nothing is passed over between two trips");
+    let name = server_name(statement.number());
+    frames::put(&mut server.output, b'D', &[b"S", name.as_bytes(), &[0]]);
+    frames::put(&mut server.output, b'S', &[]);
+    for asked in [Asked::Describe, Asked::Sync] {
+        let refused = server.replies.ask(asked, true, None);
+        debug_assert!(refused.is_none(), "nothing is passed over between two trips");
+    }
+    let (mut parameters, mut columns) = (Vec::new(), Bytes::new());
+    let is_done = read(server, |tag, message| {
+        let body = &message[HEADER_BYTES..];
+        match tag {
+            b't' => {
+                let types = body.get(2..).unwrap_or_default().chunks_exact(4);
+                parameters = types
+                    .map(|number| u32::from_be_bytes(number.try_into().expect("four")))
+                    .collect();
+            }
+            b'T' => columns = Bytes::copy_from_slice(body),
+            _ => {}
+        }
+    });
+    Ok(is_done.await?.then_some((parameters, columns)))
+}
+
+/// Reads the answer to what was asked, up to ReadyForQuery. False where it has an error in it.
+async fn read(server: &mut Server, mut each: impl FnMut(u8, &[u8])) -> Result<bool, Lost> {
+    let mut is_refused = false;
     let mut undone = Vec::new();
     loop {
         fill(server).await?;
@@ -56,32 +98,36 @@ pub(crate) async fn ask(server: &mut Server, sql: &str) -> Result<Option<Vec<Byt
                 break;
             }
             if !matches!(frame.tag, b'S' | b'A') {
-                server.replies.receive(frame.tag, &mut undone).map_err(|_| Lost)?;
+                let reply = server.replies.receive(frame.tag, &mut undone).map_err(|_| Lost)?;
+                if frame.tag == b'E' {
+                    is_refused = true;
+                    for note in undone.drain(..).chain(reply.failed) {
+                        undo(&note, server);
+                    }
+                }
             }
             let length = frame.length;
             match frame.tag {
-                b'D' => {
-                    if let Some(rows) = &mut rows {
-                        rows.push(Bytes::copy_from_slice(&bytes[..length]));
-                    }
-                }
-                b'E' => rows = None,
                 b'S' => {
                     server.input.advance(at);
                     at = 0;
                     server.report(length);
                 }
                 b'Z' => {
-                    server.status = bytes[frames::HEADER_BYTES];
+                    server.status = server.input[at + HEADER_BYTES];
                     is_over = true;
                 }
-                _ => {}
+                tag => each(tag, &server.input[at..at + length]),
             }
             at += length;
         }
         server.input.advance(at);
         if is_over {
-            return if server.is_settled() { Ok(rows) } else { Err(Lost) };
+            return if server.is_settled() {
+                Ok(!is_refused)
+            } else {
+                Err(Lost)
+            };
         }
     }
 }

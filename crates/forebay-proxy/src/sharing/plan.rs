@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use forebay_sql::{Effect, NotShown, Touches, touches};
+use forebay_sql::{Effect, NotShown, Point, Touches, literals, point, touches};
 use parking_lot::Mutex;
 
 use super::facts::{Found, is_of_the_catalog};
+use super::joint::Bound;
 use super::reviewed::unsteady;
+use crate::settings::Settings;
+use crate::statements::{Statement, Statements};
 
 /// What the catalog said is believed for so long, where no table was changed through the proxy meanwhile.
 const SEEN_FOR: Duration = Duration::from_secs(60);
@@ -46,6 +49,8 @@ pub(crate) struct Plan {
     /// As it came first; its literals are not shown.
     text: String,
     pub(crate) touches: Result<Touches, NotShown>,
+    /// Whether it wants one row by its columns' values.
+    point: Option<PointOf>,
     learnt: Mutex<Learnt>,
     /// In milliseconds since the first look at a clock: until when what is learnt holds; 0 where nothing is.
     until_ms: AtomicU64,
@@ -64,18 +69,35 @@ pub(crate) struct Plan {
     pub(crate) counts: Counts,
 }
 
+/// A query for one row, as its text was first.
+#[derive(Debug)]
+struct PointOf {
+    point: Point,
+    literals: Vec<Box<str>>,
+    /// Those that are prepared instead of a text with literals, by their parameters' types.
+    statements: Mutex<Vec<(Vec<u32>, Arc<Statement>)>>,
+}
+
+/// So many of them are kept: of two integer types and texts, of two values.
+const STATEMENTS_MAX: usize = 9;
+
 /// How often it was asked.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) alone: AtomicU64,
     pub(crate) shared: AtomicU64,
+    /// Of these, as one query with others.
+    pub(crate) jointly: AtomicU64,
     trip_parts: AtomicU64,
 }
 
 impl Counts {
-    /// It was shared on a trip of so many.
-    pub(crate) fn shared(&self, count: u64) {
+    /// It was shared on a trip of so many, as one query with others or not.
+    pub(crate) fn shared(&self, count: u64, is_joint: bool) {
         self.shared.fetch_add(1, Ordering::Relaxed);
+        if is_joint {
+            self.jointly.fetch_add(1, Ordering::Relaxed);
+        }
         // A trip is counted by each who was on it, by its part.
         self.trip_parts.fetch_add(TRIP_PARTS / count.max(1), Ordering::Relaxed);
     }
@@ -110,14 +132,17 @@ fn milliseconds(duration: Duration) -> u64 {
 impl Plan {
     /// Of this text, which is called that without its literals.
     pub(crate) fn of(text: &str, normal: &str) -> Self {
-        Self {
+        let touches = touches(text).and_then(|touches| {
+            let is_of_it = touches.names.iter().any(|name| is_of_the_catalog(name));
+            (!is_of_it)
+                .then_some(touches)
+                .ok_or(NotShown("names something of the catalog"))
+        });
+        let reads = touches.as_ref().is_ok_and(|touches| touches.effect == Effect::Reads);
+        let plan = Self {
             text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
-            touches: touches(text).and_then(|touches| {
-                let is_of_it = touches.names.iter().any(|name| is_of_the_catalog(name));
-                (!is_of_it)
-                    .then_some(touches)
-                    .ok_or(NotShown("names something of the catalog"))
-            }),
+            touches,
+            point: None,
             learnt: Mutex::default(),
             until_ms: AtomicU64::new(0),
             schema_changes: AtomicU64::new(0),
@@ -129,7 +154,56 @@ impl Plan {
             banned_until_ms: AtomicU64::new(0),
             bans: AtomicU64::new(0),
             counts: Counts::default(),
+        };
+        let point = (reads && plan.is_steady()).then(|| point(text)).flatten();
+        Self {
+            point: point.and_then(|point| {
+                let literals = literals(text)?;
+                Some(PointOf {
+                    point,
+                    literals: literals.iter().map(|literal| literal.written().into()).collect(),
+                    statements: Mutex::default(),
+                })
+            }),
+            ..plan
         }
+    }
+
+    /// Whether it wants one row by its columns' values.
+    pub(crate) fn is_point(&self) -> bool {
+        self.point.is_some()
+    }
+
+    /// The statement with parameters that stands for a text of its form, and what is bound for it.
+    pub(crate) fn bound_of_text<'a>(
+        &self,
+        text: &'a str,
+        statements: &Statements,
+        settings: &Arc<Settings>,
+    ) -> Option<(Arc<Statement>, Bound<'a>)> {
+        let of = self.point.as_ref().filter(|of| !of.point.literals.is_empty())?;
+        let (bound, types) = Bound::of_literals(&of.point, &of.literals, &literals(text)?)?;
+        let changes = self.schema_changes.load(Ordering::Acquire);
+        let mut known = of.statements.lock();
+        if let Some((_, statement)) = known
+            .iter()
+            .find(|(of_these, statement)| *of_these == types && statement.is_of(changes))
+        {
+            return Some((Arc::clone(statement), bound));
+        }
+        let mut definition = of.point.text.as_bytes().to_vec();
+        definition.push(0);
+        definition.extend_from_slice(&u16::try_from(types.len()).ok()?.to_be_bytes());
+        types
+            .iter()
+            .for_each(|number| definition.extend_from_slice(&number.to_be_bytes()));
+        let statement = statements.of(&definition, settings, changes);
+        if known.len() >= STATEMENTS_MAX {
+            known.clear();
+        }
+        known.retain(|(of_these, _)| *of_these != types);
+        known.push((types, Arc::clone(&statement)));
+        Some((statement, bound))
     }
 
     /// Its text, without literals.

@@ -14,6 +14,8 @@ pub struct Sharing {
     /// Whoever travels with strangers was seen to be answered alone within this time, beyond what the quickest takes: the way to the server,
     /// and the commit.
     pub quick: Duration,
+    /// So many who read a row each by its key are asked as one query; fewer cost the server less each by itself.
+    pub min_jointly: usize,
 }
 
 impl Default for Sharing {
@@ -23,6 +25,7 @@ impl Default for Sharing {
             max_reads_alone: 12,
             max_changes_alone: 16,
             quick: Duration::from_millis(1),
+            min_jointly: 3,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Promises: each gets the messages that answer what it asked, and nothing of another's. Whoever reads is told as soon as all are answered;
 //! whoever changes rows once the server has committed all of them. Where one fails, nothing of what the others have changed is
 //! done, and they are to travel again without it; it goes alone, and is told there by the server what is wrong. Where the connection is
-//! lost, those who change are told that nobody knows.
+//! lost, those who change are told that nobody knows. Those who read a row each by its key are asked [as one](super::joint), where enough ask alike.
 //!
 //! Which messages of a pipeline without a Sync between are one transaction, and that an error undoes it and passes over what follows,
 //! is PostgreSQL's documentation, "Pipelining" and "Extended Query".
@@ -18,13 +18,15 @@ use bytes::{Buf, BytesMut};
 
 use super::beside::Beside;
 use super::job::{Answer, Ask, Job};
+use super::joint::{Bound, Group, Likeness};
 use super::plan::{Kind, Plan};
 use super::unit::Step;
 use crate::frames::{self, HEADER_BYTES};
 use crate::relay::poll_take;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
-use crate::statements::{Statement, Unnamed, server_name};
+use crate::settings::Settings;
+use crate::statements::{Statement, Statements, Unnamed, server_name};
 
 /// Whoever reads gets no longer answer in company.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -42,10 +44,18 @@ impl From<io::Error> for Lost {
     }
 }
 
-/// Where in the order of answers the server is at one job.
+/// Whose answers the server is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Job(usize),
+    /// Of jobs that are asked as one.
+    Group(usize),
+}
+
+/// Where in the order of answers the server is at one job, or at some that are asked as one.
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    job: usize,
+    of: Of,
     first: u64,
     last: u64,
     is_simple: bool,
@@ -54,8 +64,8 @@ struct Span {
 /// What stopped all of them.
 #[derive(Debug)]
 enum Failure {
-    /// This one's statement.
-    Of(usize),
+    /// This one's statement, or these ones'.
+    Of(Of),
     /// What was asked beside, or the commit.
     OfAll,
 }
@@ -67,6 +77,9 @@ pub(crate) struct Trip {
     jobs: Vec<Job>,
     /// Whose answer a job gets: its own, but where another asks the very same.
     as_job: Vec<usize>,
+    groups: Vec<Group>,
+    /// Statements of which it is to be asked whether they can be asked as one.
+    unknown: Unknown,
     spans: Vec<Span>,
     /// The one that is being answered.
     span: usize,
@@ -86,6 +99,29 @@ pub(crate) struct Arrival {
     pub(crate) back: Vec<Job>,
     /// All was well.
     pub(crate) is_well: bool,
+    pub(crate) unknown: Unknown,
+}
+
+/// Statements of which is to be asked whether they have a joint form; what is not asked when this is dropped is asked another time.
+#[derive(Debug, Default)]
+pub(crate) struct Unknown(Vec<Arc<Statement>>);
+
+impl Unknown {
+    /// Asks about all of them.
+    pub(crate) async fn learn(&mut self, statements: &Statements, server: &mut Server) -> Result<(), Lost> {
+        while let Some(statement) = self.0.pop() {
+            statement.joint().learn(&statement, statements, server).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Unknown {
+    fn drop(&mut self) {
+        for statement in &self.0 {
+            statement.joint().is_not_asked();
+        }
+    }
 }
 
 impl Trip {
@@ -93,6 +129,8 @@ impl Trip {
         Self {
             kind,
             as_job: (0..jobs.len()).collect(),
+            groups: Vec::new(),
+            unknown: Unknown::default(),
             spans: Vec::with_capacity(jobs.len()),
             span: 0,
             out: BytesMut::new(),
@@ -105,13 +143,14 @@ impl Trip {
     }
 
     /// Writes all messages, to be sent.
-    pub(crate) fn put(&mut self, server: &mut Server, beside: &Beside, lock_timeout_ms: u64) {
+    pub(crate) fn put(&mut self, server: &mut Server, beside: &Beside, lock_timeout_ms: u64, asks: &Asks<'_>) {
         if self.kind == Kind::Change {
             self.beside = vec![beside.lock.number(), beside.guard.number()];
             put_ours(server, &beside.lock, &[&lock_timeout_ms.to_string()]);
         }
         let mut same: HashMap<&Ask, usize, foldhash::fast::RandomState> = HashMap::default();
         let mut marks: Vec<(String, Arc<str>)> = Vec::new();
+        let mut alike = Alike::default();
         for (at, job) in self.jobs.iter().enumerate() {
             if self.kind == Kind::Read && job.plan.is_steady() {
                 match same.get(&job.ask) {
@@ -121,21 +160,40 @@ impl Trip {
                     }
                     None => drop(same.insert(&job.ask, at)),
                 }
+                if alike.take(at, job, asks) {
+                    continue;
+                }
             }
-            let first = server.replies.next_place();
-            put_job(server, job);
-            self.spans.push(Span {
-                job: at,
-                first,
-                last: server.replies.next_place() - 1,
-                is_simple: matches!(job.ask, Ask::Simple(_)),
-            });
+            self.spans
+                .push(span(server, Of::Job(at), |server| put_job(server, job)));
             if let (Some(table), Some(mark)) = (job.plan.changed_table(), &job.mark)
                 && !marks
                     .iter()
                     .any(|(known, as_marked)| known == table && as_marked == mark)
             {
                 marks.push((table.to_owned(), Arc::clone(mark)));
+            }
+        }
+        for (likeness, (statement, members)) in &alike.all {
+            let mut is_to_ask = false;
+            let form = match members.len() >= asks.min_jointly {
+                true => statement.joint().form(&mut is_to_ask),
+                false => None,
+            };
+            if is_to_ask {
+                self.unknown.0.push(Arc::clone(statement));
+            }
+            let group = form.and_then(|form| Group::new(statement, form, likeness, members));
+            if let Some((group, bound)) = group {
+                let of = Of::Group(self.groups.len());
+                self.spans
+                    .push(span(server, of, |server| put_group(server, &group, &bound)));
+                self.groups.push(group);
+                continue;
+            }
+            for (at, _) in members {
+                let put = |server: &mut Server| put_job(server, &self.jobs[*at]);
+                self.spans.push(span(server, Of::Job(*at), put));
             }
         }
         for (table, mark) in &marks {
@@ -203,21 +261,25 @@ impl Trip {
                 .copied();
             match frame.tag {
                 b'E' => {
-                    let job = current.map(|span| span.job);
-                    self.failure = Some(job.map_or(Failure::OfAll, Failure::Of));
-                    let is_gone = frames::field(body, b'C') == Some(b"26000");
+                    let of = current.map(|span| span.of);
+                    self.failure = Some(of.map_or(Failure::OfAll, Failure::Of));
+                    let code = frames::field(body, b'C').unwrap_or_default();
+                    let (is_gone, is_of_a_value) = (code == b"26000", is_of_a_value(code));
                     server.prepared.failed_at(reply.place);
                     for note in undone.drain(..).chain(reply.failed) {
                         undo(&note, server);
                     }
+                    if let Some(Of::Group(group)) = of
+                        && !is_of_a_value
+                    {
+                        let group = &self.groups[group];
+                        group.of.joint().failed(&group.form);
+                    }
                     // Whoever needs it prepares it again.
-                    let job = job.and_then(|job| self.jobs.get(job));
                     if is_gone {
-                        let number = job
-                            .and_then(|job| job.statement.as_ref())
-                            .map(|statement| statement.number());
-                        let of_all = self.beside.iter().copied().filter(|_| job.is_none());
-                        number
+                        let of_all = self.beside.iter().copied().filter(|_| of.is_none());
+                        of.and_then(|of| self.statement_of(of))
+                            .map(Statement::number)
                             .into_iter()
                             .chain(of_all)
                             .for_each(|number| server.prepared.remove(number));
@@ -227,23 +289,33 @@ impl Trip {
                     server.status = body[0];
                     is_over = true;
                 }
-                // Of a text it is not said that it tells no rows.
-                b'n' if current.is_some_and(|span| span.is_simple) => {}
-                _ => {
-                    // What is noticed as a text is parsed is its client's, though its Parse is not.
-                    let is_told = |span: &Span| reply.is_visible || (span.is_simple && frame.tag == b'N');
-                    if let Some(Span { job, .. }) = current.filter(is_told) {
-                        let (begin, end) = &mut self.ranges[job];
-                        if *end == 0 {
-                            *begin = self.out.len();
+                tag => match current {
+                    Some(Span {
+                        of: Of::Group(group), ..
+                    }) => {
+                        // What is asked for us beside has an answer, too.
+                        if tag != b'1' && tag != b'3' && self.groups[group].take(tag, &bytes[..frame.length]) {
+                            self.has_come(group);
                         }
-                        // Of one that is too long nothing is wanted.
-                        if self.kind == Kind::Change || *end <= *begin + ANSWER_BYTES_MAX {
-                            self.out.extend_from_slice(&bytes[..frame.length]);
-                        }
-                        *end = self.out.len();
                     }
-                }
+                    Some(Span {
+                        of: Of::Job(job),
+                        is_simple,
+                        ..
+                    }) => {
+                        let is_told = match tag {
+                            // Of a text it is not said that it tells no rows.
+                            b'n' => reply.is_visible && !is_simple,
+                            // What is noticed as a text is parsed is its client's, though its Parse is not.
+                            b'N' => reply.is_visible || is_simple,
+                            _ => reply.is_visible,
+                        };
+                        if is_told {
+                            self.add(job, &bytes[..frame.length]);
+                        }
+                    }
+                    None => {}
+                },
             }
             at += frame.length;
         }
@@ -251,9 +323,43 @@ impl Trip {
         Ok(is_over)
     }
 
+    /// A message that is one job's.
+    fn add(&mut self, job: usize, message: &[u8]) {
+        let (begin, end) = &mut self.ranges[job];
+        if *end == 0 {
+            *begin = self.out.len();
+        }
+        // Of one that is too long nothing is wanted.
+        if self.kind == Kind::Change || *end <= *begin + ANSWER_BYTES_MAX {
+            self.out.extend_from_slice(message);
+        }
+        *end = self.out.len();
+    }
+
+    /// All that the server had to say of those who are asked as one.
+    fn has_come(&mut self, group: usize) {
+        let group = &self.groups[group];
+        if group.is_void {
+            return;
+        }
+        for (at, job) in group.jobs.iter().enumerate() {
+            let begin = self.out.len();
+            group.put_answer(at, &mut self.out);
+            self.ranges[*job] = (begin, self.out.len());
+        }
+    }
+
+    /// What is executed there.
+    fn statement_of(&self, of: Of) -> Option<&Statement> {
+        match of {
+            Of::Job(job) => self.jobs.get(job)?.statement.as_deref(),
+            Of::Group(group) => Some(&self.groups[group].form.statement),
+        }
+    }
+
     /// For how many of them the server works.
     pub(crate) fn worked_for(&self) -> usize {
-        self.spans.len()
+        self.spans.len() + self.groups.iter().map(|group| group.jobs.len() - 1).sum::<usize>()
     }
 
     /// Whether nobody's statement has failed, as far as is known.
@@ -274,8 +380,13 @@ impl Trip {
         let mut arrival = Arrival {
             back: Vec::new(),
             is_well: self.failure.is_none(),
+            unknown: std::mem::take(&mut self.unknown),
         };
-        for (at, job) in jobs.into_iter().enumerate() {
+        let mut is_grouped = vec![false; jobs.len()];
+        for job in self.groups.iter().flat_map(|group| &group.jobs) {
+            is_grouped[*job] = true;
+        }
+        for (at, mut job) in jobs.into_iter().enumerate() {
             let first = self.as_job[at];
             let (begin, end) = self.ranges[first];
             match (&self.failure, self.kind) {
@@ -283,15 +394,24 @@ impl Trip {
                     job.plan.doubt();
                     job.answer(Answer::Alone(false));
                 }
-                (Some(Failure::Of(failed)), _) if *failed == first => job.answer(Answer::Alone(false)),
+                (Some(Failure::Of(Of::Job(failed))), _) if *failed == first => job.answer(Answer::Alone(false)),
                 (Some(Failure::Of(_)), Kind::Change) => arrival.back.push(job),
-                (Some(Failure::Of(failed)), Kind::Read) if first > *failed => arrival.back.push(job),
+                // It was not come to, or what came of those it was asked with is of no use.
+                (_, Kind::Read) if end == 0 => {
+                    let is_of_these =
+                        |of: &Of| matches!(of, Of::Group(group) if self.groups[*group].jobs.contains(&first));
+                    job.is_single |= match &self.failure {
+                        Some(Failure::Of(of)) => is_of_these(of),
+                        _ => is_grouped[first],
+                    };
+                    arrival.back.push(job);
+                }
                 (_, Kind::Read) if end > begin + ANSWER_BYTES_MAX => {
                     job.plan.ban();
                     job.answer(Answer::Alone(false));
                 }
                 _ => {
-                    job.plan.counts.shared(count);
+                    job.plan.counts.shared(count, is_grouped[first]);
                     let answer = out.slice(begin..end);
                     job.answer(Answer::Done(answer));
                 }
@@ -307,6 +427,53 @@ impl Trip {
             job.answer(Answer::Alone(true));
         }
         self.as_job.clear();
+    }
+}
+
+/// Whether an error says that it is of a value that was bound, as one of this class does, or that what was bound does not fit.
+fn is_of_a_value(code: &[u8]) -> bool {
+    code.starts_with(b"22") || code == b"08P01"
+}
+
+/// What is needed to find out who asks alike.
+#[derive(Debug)]
+pub(crate) struct Asks<'a> {
+    pub(crate) statements: &'a Statements,
+    pub(crate) settings: &'a Arc<Settings>,
+    /// So many are asked as one.
+    pub(crate) min_jointly: usize,
+}
+
+/// Those who ask alike, by what they have in common.
+#[derive(Default)]
+struct Alike<'a> {
+    all: HashMap<Likeness<'a>, (Arc<Statement>, Vec<(usize, Bound<'a>)>), foldhash::fast::RandomState>,
+}
+
+impl<'a> Alike<'a> {
+    /// Takes one who may be asked as one with others. False if it is not one of them.
+    fn take(&mut self, at: usize, job: &'a Job, asks: &Asks<'_>) -> bool {
+        if job.is_single || !job.plan.is_point() {
+            return false;
+        }
+        let part = match &job.ask {
+            Ask::Simple(text) => std::str::from_utf8(text).ok().and_then(|text| {
+                let (statement, bound) = job.plan.bound_of_text(text, asks.statements, asks.settings)?;
+                let likeness = Likeness::of(&statement, None, &bound)?;
+                Some((likeness, statement, bound))
+            }),
+            Ask::Extended { bound, steps, .. } => job.statement.as_ref().and_then(|statement| {
+                let bound = Bound::of(bound)?;
+                let likeness = Likeness::of(statement, Some(*steps), &bound)?;
+                Some((likeness, Arc::clone(statement), bound))
+            }),
+        };
+        let Some((likeness, statement, bound)) = part else {
+            return false;
+        };
+        let (_, members) = self.all.entry(likeness).or_insert((statement, Vec::new()));
+        members.push((at, bound));
+        true
     }
 }
 
@@ -342,7 +509,7 @@ pub(crate) async fn fill(server: &mut Server) -> Result<(), Lost> {
 }
 
 /// What was noted did not come about.
-fn undo(note: &Note, server: &mut Server) {
+pub(super) fn undo(note: &Note, server: &mut Server) {
     match note {
         Note::Prepared { number } => server.prepared.remove(*number),
         Note::Evicted { number } => server.prepared.put_back(*number),
@@ -374,7 +541,36 @@ fn put_ours(server: &mut Server, statement: &Statement, parameters: &[&str]) {
     ask(server, Asked::Execute, true);
 }
 
-fn put_job(server: &mut Server, job: &Job) {
+/// Asks something, and says where its answers are.
+fn span(server: &mut Server, of: Of, put: impl FnOnce(&mut Server) -> bool) -> Span {
+    let first = server.replies.next_place();
+    let is_simple = put(server);
+    Span {
+        of,
+        first,
+        last: server.replies.next_place() - 1,
+        is_simple,
+    }
+}
+
+fn put_group(server: &mut Server, group: &Group, bound: &[u8]) -> bool {
+    let statement = &group.form.statement;
+    let refused = server.prepare(statement);
+    debug_assert!(refused.is_none(), "nothing is passed over before a trip is sent");
+    let name = server_name(statement.number());
+    frames::put(&mut server.output, b'B', &[&[0], name.as_bytes(), &[0], bound]);
+    ask(server, Asked::Bind, true);
+    if group.has_description {
+        frames::put(&mut server.output, b'D', &[b"P\0"]);
+        ask(server, Asked::Describe, true);
+    }
+    frames::put(&mut server.output, b'E', &[&[0; 5]]);
+    ask(server, Asked::Execute, true);
+    false
+}
+
+/// Whether it is a simple query.
+fn put_job(server: &mut Server, job: &Job) -> bool {
     match &job.ask {
         Ask::Simple(text) => {
             let place = server.replies.next_place();
@@ -418,4 +614,5 @@ fn put_job(server: &mut Server, job: &Job) {
             }
         }
     }
+    matches!(job.ask, Ask::Simple(_))
 }

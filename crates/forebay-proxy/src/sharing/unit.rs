@@ -39,7 +39,7 @@ impl Steps {
         self.steps.iter().flatten().copied()
     }
 
-    fn has(&self, step: Step) -> bool {
+    pub(crate) fn has(&self, step: Step) -> bool {
         self.iter().any(|known| known == step)
     }
 }

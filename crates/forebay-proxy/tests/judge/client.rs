@@ -62,6 +62,41 @@ impl Client {
         self.answers(step.ready)
     }
 
+    /// The rows of a query, as texts.
+    pub(crate) fn rows(&mut self, sql: &str) -> Vec<Vec<Option<String>>> {
+        self.send(
+            &[
+                &b"Q"[..],
+                &u32::try_from(sql.len() + 5).unwrap().to_be_bytes(),
+                sql.as_bytes(),
+                &[0],
+            ]
+            .concat(),
+        );
+        let mut rows = Vec::new();
+        loop {
+            let mut header = [0; 5];
+            self.stream.read_exact(&mut header).unwrap();
+            let mut body = vec![0; u32::from_be_bytes(*header.last_chunk().unwrap()) as usize - 4];
+            self.stream.read_exact(&mut body).unwrap();
+            match header[0] {
+                b'D' => {
+                    let mut rest = &body[2..];
+                    let mut row = Vec::new();
+                    while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+                        let length = u32::from_be_bytes(*length) as usize;
+                        let (value, behind) = behind.split_at(if length > behind.len() { 0 } else { length });
+                        row.push((length != u32::MAX as usize).then(|| String::from_utf8(value.to_vec()).unwrap()));
+                        rest = behind;
+                    }
+                    rows.push(row);
+                }
+                b'Z' => return rows,
+                _ => {}
+            }
+        }
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }

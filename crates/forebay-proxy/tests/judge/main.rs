@@ -14,6 +14,7 @@ mod company;
 mod edges;
 mod front;
 mod histories;
+mod points;
 mod script;
 
 use std::sync::atomic::{AtomicBool, Ordering};

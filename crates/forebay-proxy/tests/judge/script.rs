@@ -101,6 +101,48 @@ impl Step {
         self.put(b'B', &[&body], &format!("B {portal:?} {name:?} {values:?} {is_binary}"));
     }
 
+    /// Parameters of these types.
+    pub(crate) fn parse_typed(&mut self, name: &str, sql: &str, types: &[u32]) {
+        let count = u16::try_from(types.len()).unwrap().to_be_bytes();
+        let types: Vec<u8> = types.iter().flat_map(|number| number.to_be_bytes()).collect();
+        let parts: [&[u8]; 5] = [
+            name.as_bytes(),
+            &[0],
+            sql.as_bytes(),
+            &[0],
+            &[&count[..], &types].concat(),
+        ];
+        self.put(b'P', &parts, &format!("P {name:?} {sql} {types:?}"));
+    }
+
+    /// Values and results in these formats.
+    pub(crate) fn bind_raw(&mut self, name: &str, formats: &[u16], values: &[Option<Vec<u8>>], results: &[u16]) {
+        let codes = |codes: &[u16]| -> Vec<u8> {
+            let count = u16::try_from(codes.len()).unwrap();
+            std::iter::once(&count)
+                .chain(codes)
+                .flat_map(|code| code.to_be_bytes())
+                .collect()
+        };
+        let mut body = [&[0], name.as_bytes(), &[0], &codes(formats)].concat();
+        body.extend(u16::try_from(values.len()).unwrap().to_be_bytes());
+        for value in values {
+            match value {
+                Some(value) => {
+                    body.extend(u32::try_from(value.len()).unwrap().to_be_bytes());
+                    body.extend(value);
+                }
+                None => body.extend(u32::MAX.to_be_bytes()),
+            }
+        }
+        body.extend(codes(results));
+        self.put(
+            b'B',
+            &[&body],
+            &format!("B {name:?} {formats:?} {values:?} {results:?}"),
+        );
+    }
+
     pub(crate) fn named(&mut self, tag: u8, kind: u8, name: &str) {
         let shown = format!("{} {} {name:?}", char::from(tag), char::from(kind));
         self.put(tag, &[&[kind], name.as_bytes(), &[0]], &shown);

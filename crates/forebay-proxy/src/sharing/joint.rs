@@ -1,0 +1,515 @@
+//! Joint: many reads of one row each, by its key, asked as one query, which the server parses, plans and begins once.
+//!
+//! Promises: the rows are those that each statement would have had by itself, at one moment of the server's, in the same columns, formats and
+//! order; which value a row is of is told by the value's place in a list, never by the row. A statement has a joint form only where the
+//! catalog says that its columns are a key of an ordinary table, and where the server describes both alike: by the same parameters, and by the same
+//! columns, types and origins. What fails in the joint form, or has a row or a notice more than it can have, is asked again each by itself.
+//!
+//! The query is [`forebay_sql::lateral`] of the statement's own text.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use forebay_sql::{Literal, Parameter, Point, lateral, point};
+use parking_lot::Mutex;
+
+use super::learning::{ask, describe};
+use super::trip::Lost;
+use super::unit::{Step, Steps};
+use crate::frames::{self, HEADER_BYTES};
+use crate::server::Server;
+use crate::settings::quoted_text;
+use crate::statements::{Statement, Statements, text_of};
+
+/// A form that has failed is not tried for so long, and twice as long each time again.
+const FAILED_FOR: Duration = Duration::from_secs(10);
+const FAILED_FOR_MAX: Duration = Duration::from_secs(600);
+/// More parameters than anybody who wants one row has.
+const PARAMETERS_MAX: usize = 8;
+
+/// Types of parameters: their numbers, those of lists of them, and the lists' names. Each reads a value alone as it does in a list.
+const TYPES: [(u32, u32, &str); 13] = [
+    (16, 1000, "bool"),
+    (20, 1016, "int8"),
+    (21, 1005, "int2"),
+    (23, 1007, "int4"),
+    (25, 1009, "text"),
+    (26, 1028, "oid"),
+    (1042, 1014, "bpchar"),
+    (1043, 1015, "varchar"),
+    (1082, 1182, "date"),
+    (1114, 1115, "timestamp"),
+    (1184, 1185, "timestamptz"),
+    (1700, 1231, "numeric"),
+    (2950, 2951, "uuid"),
+];
+
+const INT4: u32 = 23;
+const INT8: u32 = 20;
+
+/// What is known of the joint form of one statement.
+#[derive(Debug, Default)]
+pub(crate) struct Joint {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    /// Somebody asks.
+    Asked,
+    /// It has none.
+    None,
+    Form(Arc<Form>),
+    /// It is not asked about before that; so often it has failed.
+    Failed(Instant, u32),
+}
+
+/// How many are asked as one.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// Its first column tells the place.
+    pub(crate) statement: Arc<Statement>,
+    /// The numbers of its parameters' elements.
+    elements: Vec<u32>,
+    failures: u32,
+}
+
+impl Joint {
+    /// The form, if it is known; `is_to_ask` is said to one who is to ask about it.
+    pub(crate) fn form(&self, is_to_ask: &mut bool) -> Option<Arc<Form>> {
+        let mut known = self.known.lock();
+        match &*known {
+            Known::Form(form) => return Some(Arc::clone(form)),
+            Known::Nothing => {}
+            Known::Failed(until, _) if *until <= Instant::now() => {}
+            Known::Asked | Known::None | Known::Failed(..) => return None,
+        }
+        *is_to_ask = true;
+        if let Known::Nothing = &*known {
+            *known = Known::Asked;
+        }
+        None
+    }
+
+    /// The form has failed by itself.
+    pub(crate) fn failed(&self, form: &Form) {
+        let mut known = self.known.lock();
+        if matches!(&*known, Known::Form(of_now) if Arc::ptr_eq(&of_now.statement, &form.statement)) {
+            let time = (FAILED_FOR * (1 << form.failures.min(16))).min(FAILED_FOR_MAX);
+            *known = Known::Failed(Instant::now() + time, form.failures + 1);
+        }
+    }
+
+    /// Who was to ask about it does not.
+    pub(crate) fn is_not_asked(&self) {
+        let mut known = self.known.lock();
+        if let Known::Asked = &*known {
+            *known = Known::Nothing;
+        }
+    }
+
+    /// Asks whether the statement has one.
+    pub(crate) async fn learn(
+        &self,
+        statement: &Statement,
+        statements: &Statements,
+        server: &mut Server,
+    ) -> Result<(), Lost> {
+        let failures = match &*self.known.lock() {
+            Known::Failed(_, failures) => *failures,
+            _ => 0,
+        };
+        let found = find(statement, statements, server, failures).await;
+        *self.known.lock() = match &found {
+            Ok(Some(form)) => Known::Form(Arc::clone(form)),
+            Ok(None) => Known::None,
+            Err(Lost) => Known::Failed(Instant::now() + FAILED_FOR, failures),
+        };
+        found.map(drop)
+    }
+}
+
+/// The statement's form, where it has one.
+async fn find(
+    statement: &Statement,
+    statements: &Statements,
+    server: &mut Server,
+    failures: u32,
+) -> Result<Option<Arc<Form>>, Lost> {
+    let text = std::str::from_utf8(text_of(statement.definition())).ok();
+    let Some((text, point)) = text.and_then(|text| Some((text, point(text)?))) else {
+        return Ok(None);
+    };
+    if point.parameters > PARAMETERS_MAX {
+        return Ok(None);
+    }
+    let is_key = ask(server, &ask_key(&point)).await?;
+    if is_key.is_none_or(|rows| rows.is_empty()) {
+        return Ok(None);
+    }
+    let Some((elements, columns)) = describe(server, statement).await? else {
+        return Ok(None);
+    };
+    let types = elements
+        .iter()
+        .map(|element| TYPES.iter().find(|(number, ..)| number == element));
+    let Some(types) = types.collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    let parameters: Vec<Parameter> = types
+        .iter()
+        .map(|(_, _, name)| Parameter {
+            list: format!("pg_catalog.{name}[]"),
+            is_wrapped: false,
+        })
+        .collect();
+    let Some(joint) =
+        lateral(text, &parameters).filter(|joint| !joint.is_ordered && elements.len() == point.parameters)
+    else {
+        return Ok(None);
+    };
+    let joint = statements.beside(statement, &joint.sql);
+    let Some((lists, joint_columns)) = describe(server, &joint).await? else {
+        return Ok(None);
+    };
+    let is_alike = lists.iter().eq(types.iter().map(|(_, list, _)| list))
+        && without_place(&joint_columns).is_some_and(|rest| rest == columns[..]);
+    Ok(is_alike.then(|| {
+        Arc::new(Form {
+            statement: joint,
+            elements,
+            failures,
+        })
+    }))
+}
+
+/// Asks whether the columns have no two rows of the same values: one row, if so.
+fn ask_key(point: &Point) -> String {
+    let columns: Vec<String> = point.columns.iter().map(|column| quoted_text(column)).collect();
+    let equals = "OPERATOR(pg_catalog.=)";
+    format!(
+        "SELECT 'key', '' FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid \
+         WHERE c.oid {equals} CAST(pg_catalog.to_regclass({table}) AS pg_catalog.oid) \
+         AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
+         AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
+         AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
+         LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
+         AND a.attname {equals} ANY (CAST(ARRAY[{columns}] AS pg_catalog.name[])) WHERE a.attname IS NULL) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.proname {equals} 'unnest' \
+         AND p.oid OPERATOR(pg_catalog.>=) CAST(16384 AS pg_catalog.oid)) LIMIT 1",
+        table = quoted_text(&point.table),
+        columns = columns.join(",")
+    )
+}
+
+/// The body of a RowDescription without its first column.
+fn without_place(body: &[u8]) -> Option<Bytes> {
+    let (count, rest) = body.split_first_chunk::<2>()?;
+    let (_, rest) = frames::zero_terminated(rest)?;
+    // Its table and column, type, size, modifier and format.
+    let rest = rest.get(18..)?;
+    let count = u16::from_be_bytes(*count).checked_sub(1)?;
+    Some([&count.to_be_bytes()[..], rest].concat().into())
+}
+
+/// What is bound for one who asks: the body of its Bind behind the name, taken apart; of a simple query what would be.
+#[derive(Debug)]
+pub(crate) struct Bound<'a> {
+    /// As they stand there, with their count.
+    formats: &'a [u8],
+    values: Vec<Option<Cow<'a, [u8]>>>,
+    /// The same, of results.
+    results: &'a [u8],
+}
+
+const NONE: [u8; 2] = [0, 0];
+
+impl<'a> Bound<'a> {
+    /// Of a Bind.
+    pub(crate) fn of(bound: &'a [u8]) -> Option<Self> {
+        let (formats, rest) = codes(bound)?;
+        let (count, mut rest) = rest.split_first_chunk::<2>()?;
+        let mut values = Vec::with_capacity(usize::from(u16::from_be_bytes(*count)));
+        for _ in 0..u16::from_be_bytes(*count) {
+            let (length, behind) = rest.split_first_chunk::<4>()?;
+            rest = behind;
+            values.push(match u32::from_be_bytes(*length) {
+                u32::MAX => None,
+                length => {
+                    let (value, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                    rest = behind;
+                    Some(Cow::Borrowed(value))
+                }
+            });
+        }
+        let (results, rest) = codes(rest)?;
+        rest.is_empty().then_some(Self {
+            formats,
+            values,
+            results,
+        })
+    }
+
+    /// Of the literals of a simple query that are the point's, where all others are as in the point's own text; their types, too.
+    pub(crate) fn of_literals(point: &Point, own: &[Box<str>], literals: &[Literal<'a>]) -> Option<(Self, Vec<u32>)> {
+        let mut types = Vec::with_capacity(point.literals.len());
+        let mut values = Vec::with_capacity(point.literals.len());
+        let mut of_point = point.literals.iter().peekable();
+        if literals.len() != own.len() {
+            return None;
+        }
+        for (at, (literal, own)) in literals.iter().zip(own).enumerate() {
+            if of_point.next_if_eq(&&at).is_none() {
+                if literal.written() == &**own {
+                    continue;
+                }
+                return None;
+            }
+            let (number, value) = match literal {
+                // A longer one is of no integer type.
+                Literal::Digits(digits) if digits.parse::<i32>().is_ok() => (INT4, Cow::Borrowed(digits.as_bytes())),
+                Literal::Digits(digits) if digits.parse::<i64>().is_ok() => (INT8, Cow::Borrowed(digits.as_bytes())),
+                Literal::Text(text) if text.contains('\'') => (0, Cow::Owned(text.replace("''", "'").into_bytes())),
+                Literal::Text(text) => (0, Cow::Borrowed(text.as_bytes())),
+                Literal::Digits(_) | Literal::Other(_) => return None,
+            };
+            types.push(number);
+            values.push(Some(value));
+        }
+        let bound = Self {
+            formats: &NONE,
+            values,
+            results: &NONE,
+        };
+        Some((bound, types))
+    }
+}
+
+/// A count of codes and the codes, as they stand, and what is behind them.
+fn codes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let count = u16::from_be_bytes(*bytes.first_chunk::<2>()?);
+    bytes.split_at_checked(2 + 2 * usize::from(count))
+}
+
+/// The code of number `at` among these; none where it is neither text nor binary.
+fn is_binary(codes: &[u8], at: usize) -> Option<bool> {
+    let code = match codes.len() {
+        2 => return Some(false),
+        4 => &codes[2..4],
+        _ => codes.get(2 + 2 * at..4 + 2 * at)?,
+    };
+    match code {
+        [0, 0] => Some(false),
+        [0, 1] => Some(true),
+        _ => None,
+    }
+}
+
+/// What those have in common who may be asked as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Likeness<'a> {
+    number: u64,
+    /// None of a simple query.
+    steps: Option<Steps>,
+    formats: &'a [u8],
+    results: &'a [u8],
+}
+
+impl<'a> Likeness<'a> {
+    /// None where it is to be told something of the statement by itself.
+    pub(crate) fn of(statement: &Statement, steps: Option<Steps>, bound: &Bound<'a>) -> Option<Self> {
+        let tells_parameters = steps.is_some_and(|steps| steps.has(Step::DescribeStatement));
+        (!tells_parameters).then_some(Self {
+            number: statement.number(),
+            steps,
+            formats: bound.formats,
+            results: bound.results,
+        })
+    }
+}
+
+/// Those who are asked as one, until each has its answer.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) form: Arc<Form>,
+    pub(crate) jobs: Vec<usize>,
+    /// Of one of them: whose form it is.
+    pub(crate) of: Arc<Statement>,
+    has_bind: bool,
+    pub(crate) has_description: bool,
+    is_place_binary: bool,
+    /// What tells the columns.
+    description: Bytes,
+    /// The one row of each, if it has one.
+    rows: Vec<Option<Bytes>>,
+    /// What came is nobody's: each is asked by itself.
+    pub(crate) is_void: bool,
+}
+
+impl Group {
+    /// Of these jobs, with what is bound for each; and the Bind behind the name. None where they cannot be bound as one.
+    pub(crate) fn new(
+        of: &Arc<Statement>,
+        form: Arc<Form>,
+        likeness: &Likeness<'_>,
+        members: &[(usize, Bound<'_>)],
+    ) -> Option<(Self, BytesMut)> {
+        let count = form.elements.len();
+        // What the server refuses of one it refuses by its own words.
+        let has_codes = |codes: &[u8]| [2, 4, 2 + 2 * count].contains(&codes.len());
+        if !has_codes(likeness.formats) || members.iter().any(|(_, bound)| bound.values.len() != count) {
+            return None;
+        }
+        let mut body = BytesMut::new();
+        body.put_u16(u16::try_from(count).ok()?);
+        for at in 0..count {
+            body.put_u16(u16::from(is_binary(likeness.formats, at)?));
+        }
+        body.put_u16(u16::try_from(count).ok()?);
+        for (at, element) in form.elements.iter().enumerate() {
+            let values = members
+                .iter()
+                .map(|(_, bound)| bound.values.get(at).map(Option::as_deref));
+            let values = values.collect::<Option<Vec<_>>>()?;
+            let begin = body.len();
+            body.put_u32(0);
+            match is_binary(likeness.formats, at)? {
+                true => put_binary(&mut body, *element, &values)?,
+                false => put_text(&mut body, &values)?,
+            }
+            let length = u32::try_from(body.len() - begin - 4).ok()?;
+            body[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        let is_place_binary = match likeness.results.len() {
+            2 | 4 => {
+                body.extend_from_slice(likeness.results);
+                is_binary(likeness.results, 0)?
+            }
+            length => {
+                // One more, for the place.
+                body.put_u16(u16::try_from(length / 2).ok()?);
+                body.put_u16(0);
+                body.extend_from_slice(&likeness.results[2..]);
+                false
+            }
+        };
+        let group = Self {
+            form,
+            jobs: members.iter().map(|(job, _)| *job).collect(),
+            of: Arc::clone(of),
+            has_bind: likeness.steps.is_some(),
+            has_description: likeness.steps.is_none_or(|steps| steps.has(Step::DescribePortal)),
+            is_place_binary,
+            description: Bytes::new(),
+            rows: vec![None; members.len()],
+            is_void: false,
+        };
+        Some((group, body))
+    }
+
+    /// What the server says of all of them. True at its last word.
+    pub(crate) fn take(&mut self, tag: u8, message: &[u8]) -> bool {
+        match tag {
+            b'2' => {}
+            b'T' => match without_place(&message[HEADER_BYTES..]) {
+                Some(body) => {
+                    let mut description = BytesMut::new();
+                    frames::put(&mut description, b'T', &[&body]);
+                    self.description = description.freeze();
+                }
+                None => self.is_void = true,
+            },
+            b'D' => match row_of(&message[HEADER_BYTES..], self.is_place_binary) {
+                Some((place, row)) if self.rows.get(place).is_some_and(Option::is_none) => {
+                    self.rows[place] = Some(row);
+                }
+                _ => self.is_void = true,
+            },
+            b'C' => return true,
+            // Whose that is nobody knows.
+            _ => self.is_void = true,
+        }
+        false
+    }
+
+    /// Writes all that is told to the one at this place.
+    pub(crate) fn put_answer(&self, at: usize, out: &mut BytesMut) {
+        if self.has_bind {
+            frames::put(out, b'2', &[]);
+        }
+        out.extend_from_slice(&self.description);
+        match &self.rows[at] {
+            Some(row) => {
+                out.extend_from_slice(row);
+                frames::put(out, b'C', &[b"SELECT 1\0"]);
+            }
+            None => frames::put(out, b'C', &[b"SELECT 0\0"]),
+        }
+    }
+}
+
+/// The place that a row begins with, from 0 on, and the DataRow without it.
+fn row_of(body: &[u8], is_binary: bool) -> Option<(usize, Bytes)> {
+    let (count, rest) = body.split_first_chunk::<2>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (place, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+    let place = match is_binary {
+        true => u64::from_be_bytes(*place.first_chunk::<8>()?),
+        false => std::str::from_utf8(place).ok()?.parse().ok()?,
+    };
+    let count = u16::from_be_bytes(*count).checked_sub(1)?;
+    let mut row = BytesMut::with_capacity(HEADER_BYTES + 2 + rest.len());
+    frames::put(&mut row, b'D', &[&count.to_be_bytes(), rest]);
+    Some((usize::try_from(place).ok()?.checked_sub(1)?, row.freeze()))
+}
+
+/// A list in the binary format: one dimension, from 1 on.
+fn put_binary(body: &mut BytesMut, element: u32, values: &[Option<&[u8]>]) -> Option<()> {
+    body.put_u32(1);
+    body.put_u32(u32::from(values.contains(&None)));
+    body.put_u32(element);
+    body.put_u32(u32::try_from(values.len()).ok()?);
+    body.put_u32(1);
+    for value in values {
+        match value {
+            Some(value) => {
+                body.put_u32(u32::try_from(value.len()).ok()?);
+                body.extend_from_slice(value);
+            }
+            None => body.put_u32(u32::MAX),
+        }
+    }
+    Some(())
+}
+
+/// A list as text. None where a byte may be a sign of the list's in one encoding, and half a letter in another.
+fn put_text(body: &mut BytesMut, values: &[Option<&[u8]>]) -> Option<()> {
+    body.put_u8(b'{');
+    for (at, value) in values.iter().enumerate() {
+        if at > 0 {
+            body.put_u8(b',');
+        }
+        let Some(value) = value else {
+            body.extend_from_slice(b"NULL");
+            continue;
+        };
+        let has_signs = value.iter().any(|byte| matches!(byte, b'"' | b'\\'));
+        if has_signs && !value.is_ascii() {
+            return None;
+        }
+        body.put_u8(b'"');
+        for &byte in *value {
+            if matches!(byte, b'"' | b'\\') {
+                body.put_u8(b'\\');
+            }
+            body.put_u8(byte);
+        }
+        body.put_u8(b'"');
+    }
+    body.put_u8(b'}');
+    Some(())
+}

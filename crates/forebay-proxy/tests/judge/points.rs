@@ -1,0 +1,305 @@
+//! Reads of one row by its key, straight and through the proxy, byte by byte: there each of them is asked in a form for many.
+
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+use crate::client::Client;
+use crate::script::Step;
+use crate::{database, front, play, seeds};
+
+/// A key of each type, what is no key, and what is one only as it seems.
+const SCHEMA: &str = "\
+CREATE TABLE fixed (id int PRIMARY KEY, big bigint UNIQUE, small smallint UNIQUE, name text UNIQUE, code varchar(10) UNIQUE, padded char(6) UNIQUE, day date UNIQUE, made timestamptz UNIQUE, amount numeric(12, 3) UNIQUE, token uuid UNIQUE, flag boolean, note text, ratio float8 UNIQUE, list int[], \"Odd\" int UNIQUE, shown text COLLATE \"C\" UNIQUE);
+INSERT INTO fixed SELECT n, n, n, 'n' || n, 'c' || n, 'p' || n, date '2024-01-01' + n, timestamptz '2024-01-01 00:00:00+00' + n * interval '1 hour', n * 1.5, md5(n::text)::uuid, n % 2 = 0, CASE WHEN n % 3 > 0 THEN 'note ' || n % 2 END, n / 4.0, ARRAY[n, NULL], n, CASE n WHEN 3 THEN 'it''s \"quoted\"' WHEN 4 THEN '' WHEN 5 THEN 'Ü' WHEN 6 THEN 'NULL' WHEN 7 THEN '{1,2}' ELSE 's' || n END FROM generate_series(-3, 40) n;
+CREATE TABLE pairs (a int, b text, note text, PRIMARY KEY (a, b));
+INSERT INTO pairs SELECT n % 5, 'n' || n % 7, 'pair ' || n FROM generate_series(0, 34) n;
+CREATE TABLE loose (a int, n int); CREATE INDEX ON loose (a); CREATE UNIQUE INDEX ON loose (n) WHERE n < 5;
+INSERT INTO loose SELECT n % 5, n FROM generate_series(1, 40) n;
+CREATE TABLE parent (id int PRIMARY KEY, note text);
+CREATE TABLE child () INHERITS (parent);
+INSERT INTO parent VALUES (1, 'parent'), (2, 'parent');
+INSERT INTO child VALUES (1, 'child'), (3, 'child');
+CREATE TABLE parted (id int PRIMARY KEY, note text) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (-100) TO (10);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (100);
+INSERT INTO parted SELECT n, 'part ' || n FROM generate_series(-3, 20) n;
+";
+
+/// Their parameters are of these columns.
+const TEXTS: [(&str, &[&str]); 16] = [
+    ("SELECT * FROM fixed WHERE {} = {}", &["any"]),
+    (
+        "SELECT id, name AS other, name, amount FROM fixed WHERE {} = {} LIMIT 21",
+        &["any"],
+    ),
+    (
+        "SELECT f.note, f.* FROM public.fixed AS f WHERE f.{} = {} AND (f.flag)",
+        &["any"],
+    ),
+    (
+        "SELECT \"fixed\".\"id\", \"fixed\".\"list\" FROM \"fixed\" WHERE \"fixed\".{} = {} AND note = 'note 1' ;",
+        &["any"],
+    ),
+    ("SELECT fixed FROM fixed WHERE {} = {} -- the row", &["any"]),
+    ("SELECT ctid FROM fixed WHERE {} = {} OFFSET 0", &["any"]),
+    ("SELECT nothing FROM fixed WHERE {} = {}", &["any"]),
+    ("SELECT id, nothing AS id FROM fixed WHERE {} = {}", &["id"]),
+    ("SELECT note FROM fixed WHERE {} = {} AND {} = {}", &["any", "any"]),
+    ("SELECT note FROM fixed WHERE {} = {} AND 10 / (id - 3) > 0", &["id"]),
+    ("SELECT note, b, a FROM pairs WHERE {} = {} AND {} = {}", &["a", "b"]),
+    ("SELECT note FROM pairs WHERE {} = {}", &["a"]),
+    ("SELECT n FROM loose WHERE {} = {}", &["a"]),
+    ("SELECT a FROM loose WHERE {} = {}", &["n"]),
+    ("SELECT id, note FROM parent WHERE {} = {}", &["id"]),
+    ("SELECT * FROM parted WHERE {} = {} ", &["id"]),
+];
+
+/// Columns, and what their types are called by.
+const COLUMNS: [(&str, u32); 13] = [
+    ("id", 23),
+    ("big", 20),
+    ("small", 21),
+    ("name", 25),
+    ("code", 1043),
+    ("padded", 1042),
+    ("day", 1082),
+    ("made", 1184),
+    ("amount", 1700),
+    ("token", 2950),
+    ("ratio", 701),
+    ("\"Odd\"", 23),
+    ("shown", 25),
+];
+
+const SESSIONS: usize = 12;
+const STEPS: usize = 250;
+
+/// A value that may be there, as text.
+fn value(column: &str, random: &mut StdRng) -> String {
+    let n: i64 = random.random_range(-4..44);
+    match column {
+        "name" | "b" => format!("n{n}"),
+        "code" => format!("c{n}"),
+        "padded" => format!("p{n}{}", ["", " ", "   "].choose(random).unwrap()),
+        "day" => format!("2024-01-{:02}", n.rem_euclid(31) + 1),
+        "made" => format!("2024-01-01 {:02}:00:00+00", n.rem_euclid(24)),
+        "amount" => format!("{}", n as f64 * 1.5),
+        // Of 3 and of 4.
+        "token" => [
+            "eccbc87e4b5ce2fe28308fd9f2a7baf3",
+            "A87FF679-A2F3-E71D-9181-A67B7542122C",
+        ]
+        .choose(random)
+        .unwrap()
+        .to_string(),
+        "ratio" => format!("{}", n as f64 / 4.0),
+        "shown" => ["it's \"quoted\"", "", "Ü", "NULL", "{1,2}", "s8", " s8", "s\u{1f600}"]
+            .choose(random)
+            .unwrap()
+            .to_string(),
+        "a" => (n % 5).to_string(),
+        _ => n.to_string(),
+    }
+}
+
+/// Texts that some type does not take, or takes as it takes another.
+const ODD: [&str; 12] = [
+    "abc",
+    "",
+    " 5 ",
+    "05",
+    "5.0",
+    "99999999999999999999",
+    "3000000000",
+    "-0",
+    "NaN",
+    "'; DROP TABLE fixed",
+    "a,b",
+    "infinity",
+];
+
+fn binary(number: u32, text: &str) -> Option<Vec<u8>> {
+    Some(match number {
+        23 => text.parse::<i32>().ok()?.to_be_bytes().to_vec(),
+        20 => text.parse::<i64>().ok()?.to_be_bytes().to_vec(),
+        21 => text.parse::<i16>().ok()?.to_be_bytes().to_vec(),
+        701 => text.parse::<f64>().ok()?.to_be_bytes().to_vec(),
+        25 | 1042 | 1043 => text.as_bytes().to_vec(),
+        _ => return None,
+    })
+}
+
+fn step(random: &mut StdRng) -> Step {
+    let (form, wanted) = TEXTS.choose(random).unwrap();
+    let columns: Vec<(&str, u32)> = wanted
+        .iter()
+        .map(|&wanted| match wanted {
+            "any" => *COLUMNS.choose(random).unwrap(),
+            "b" => ("b", 25),
+            other => (other, 23),
+        })
+        .collect();
+    let values: Vec<String> = columns
+        .iter()
+        .map(|(column, _)| match random.random_range(0..12) {
+            0 => (*ODD.choose(random).unwrap()).to_owned(),
+            _ => value(column, random),
+        })
+        .collect();
+    let text = |write: &mut dyn FnMut(usize) -> String| {
+        let mut text = String::new();
+        let parts: Vec<&str> = form.split("{}").collect();
+        for (at, part) in parts.iter().enumerate() {
+            text.push_str(part);
+            if at + 1 < parts.len() {
+                text += &match at % 2 {
+                    0 => columns[at / 2].0.to_owned(),
+                    _ => write(at / 2),
+                };
+            }
+        }
+        text
+    };
+    if random.random_range(0..3) == 0 {
+        return Step::query(&text(&mut |at| {
+            let value = &values[at];
+            let is_number = value.parse::<f64>().is_ok() && !value.starts_with(['N', 'i']);
+            match is_number && random.random() {
+                true => value.clone(),
+                false => format!("'{}'", value.replace('\'', "''")),
+            }
+        }));
+    }
+    let mut step = Step::new();
+    let sql = text(&mut |at| format!("${}", at + 1));
+    let types: Vec<u32> = columns
+        .iter()
+        .map(|(_, number)| match random.random_range(0..8) {
+            0 => *[23, 20, 25, 1700, 701].choose(random).unwrap(),
+            1..4 => *number,
+            _ => 0,
+        })
+        .collect();
+    match random.random_range(0..4) {
+        0 => step.parse_typed("", &sql, &[]),
+        _ => step.parse_typed("", &sql, &types),
+    }
+    if random.random_range(0..6) == 0 {
+        step.named(b'D', b'S', "");
+    }
+    let (mut formats, mut raw) = (Vec::new(), Vec::new());
+    for ((_, number), value) in columns.iter().zip(&values) {
+        let is_null = random.random_range(0..12) == 0;
+        match binary(*number, value).filter(|_| random.random_range(0..3) == 0) {
+            Some(bytes) => {
+                formats.push(1);
+                raw.push((!is_null).then_some(bytes));
+            }
+            None => {
+                formats.push(0);
+                raw.push((!is_null).then(|| value.as_bytes().to_vec()));
+            }
+        }
+    }
+    match random.random_range(0..10) {
+        // As it should not be.
+        0 => drop(raw.pop()),
+        1 => formats.push(0),
+        2 => formats = vec![1],
+        3 => formats.clear(),
+        _ => {}
+    }
+    let results: &[u16] = [&[][..], &[0], &[1], &[0, 1], &[1, 0, 1, 1]].choose(random).unwrap();
+    step.bind_raw("", &formats, &raw, results);
+    if random.random() {
+        step.named(b'D', b'P', "");
+    }
+    step.execute("", 0);
+    step.sync();
+    step
+}
+
+/// How often statements were asked in a form for many whose texts, with an end of line behind them, have this in them.
+fn asked_jointly(proxy: &str, database: &str, text: &str) -> u64 {
+    let mut admin = Client::connect(proxy, database, &[front::ADMIN]);
+    let rows = admin.rows("SHOW FOREBAY SHARING");
+    let has_it = |row: &&Vec<Option<String>>| format!("{}\n", row[2].as_deref().unwrap_or_default()).contains(text);
+    let number = |row: &Vec<Option<String>>| row[7].as_deref().unwrap_or("0").parse::<u64>().unwrap();
+    rows.iter().filter(has_it).map(number).sum()
+}
+
+#[test]
+fn nobody_can_tell_who_is_asked_as_one() {
+    let (one, other) = ("points_straight", "points_proxied");
+    let upstream = database(one);
+    database(other);
+    for database in [one, other] {
+        Client::connect(&upstream, database, &[]).run(SCHEMA);
+    }
+    let proxy = front::start_in_company(&upstream, 6);
+    for seed in seeds(4) {
+        let players: Vec<_> = (0..SESSIONS)
+            .map(|number| {
+                let (upstream, proxy) = (upstream.clone(), proxy.clone());
+                std::thread::spawn(move || {
+                    let seed = seed * 1000 + number as u64;
+                    let mut random = StdRng::seed_from_u64(seed);
+                    let steps: Vec<Step> = (0..STEPS).map(|_| step(&mut random)).collect();
+                    let mut straight = Client::connect(&upstream, one, &[]);
+                    let mut proxied = Client::connect(&proxy, other, &[]);
+                    play(seed, &steps, &mut straight, &mut proxied);
+                })
+            })
+            .collect();
+        for player in players {
+            if let Err(panic) = player.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+    // It was not only compared.
+    for text in [
+        "SELECT * FROM fixed WHERE id",
+        "FROM pairs WHERE a = $1 AND b",
+        "FROM parted",
+    ] {
+        assert!(asked_jointly(&proxy, other, text) > 0, "{text}");
+    }
+    for text in ["FROM loose", "FROM parent", "FROM pairs WHERE a = 0\n", "nothing"] {
+        assert_eq!(asked_jointly(&proxy, other, text), 0, "{text}");
+    }
+}
+
+/// What is changed under a form is met as it is straight.
+#[test]
+fn what_is_asked_as_one_heals() {
+    let name = "points_heal";
+    let upstream = database(name);
+    let proxy = front::start_in_company(&upstream, 4);
+    let mut straight = Client::connect(&upstream, name, &[]);
+    straight.run("CREATE TABLE t (id int PRIMARY KEY, note text);\nINSERT INTO t VALUES (1, 'one'), (2, 'two')");
+    let mut client = Client::connect(&proxy, name, &[]);
+    let ask = |client: &mut Client| client.ask(&Step::query("SELECT * FROM t WHERE id = 2"));
+    let travels = |client: &mut Client, expected: &str| {
+        let (before, begun) = (asked_jointly(&proxy, name, "FROM t"), Instant::now());
+        while asked_jointly(&proxy, name, "FROM t") == before {
+            let told = ask(client);
+            assert!(told.contains(expected), "{told}");
+            assert!(begun.elapsed() < Duration::from_secs(20), "it is not asked as one");
+        }
+    };
+    travels(&mut client, "two");
+    // Nobody has told the proxy.
+    straight.run("ALTER TABLE t ADD COLUMN more text DEFAULT 'added'");
+    let told = ask(&mut client);
+    assert!(told.contains("two") && told.contains("added"), "{told}");
+    straight.run("ALTER TABLE t DROP CONSTRAINT t_pkey;\nINSERT INTO t VALUES (2, 'twice')");
+    let told = ask(&mut client);
+    assert!(told.contains("two") && told.contains("twice"), "{told}");
+    straight.run("DROP TABLE t");
+    let told = ask(&mut client);
+    assert!(told.contains("42P01"), "{told}");
+}

@@ -1,0 +1,336 @@
+//! Point: a query of PostgreSQL's for the row that has these values in these columns.
+//!
+//! Promises: where there is one row of such values at most, the query has one row at most, whatever else it asks of it: it reads columns of one
+//! table and nothing beside. In what stands instead of it, its text is as it was, but that the values are parameters. Knows no table:
+//! whether the columns are a key is to be asked of the catalog.
+
+use std::ops::Range;
+
+use sqlparser::ast;
+
+use super::dialect::Dialect;
+use super::lexer::{Kind, Token};
+use super::plain::{end, only_reads, tokens};
+use super::syntax;
+use super::touches::{name, only_table};
+
+/// A query for one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// The table, as it stands in SQL.
+    pub table: String,
+    /// The columns of which it wants one value each, as PostgreSQL keeps their names.
+    pub columns: Vec<String>,
+    /// The text, with parameters only.
+    pub text: String,
+    /// How many parameters that has.
+    pub parameters: usize,
+    /// Which of the literals of a text without parameters these are, in their order; of a text that has parameters, none.
+    pub literals: Vec<usize>,
+}
+
+/// A literal of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Literal<'t> {
+    /// A number that is written in digits alone, and has no sign.
+    Digits(&'t str),
+    /// What stands between two quotes, in which a quote is written twice.
+    Text(&'t str),
+    /// Any other, as it stands.
+    Other(&'t str),
+}
+
+impl<'t> Literal<'t> {
+    /// What tells it from others of its kind.
+    #[must_use]
+    pub fn written(&self) -> &'t str {
+        match self {
+            Self::Digits(text) | Self::Text(text) | Self::Other(text) => text,
+        }
+    }
+
+    fn of(token: &Token<'t>) -> Option<Self> {
+        let text = token.text;
+        match token.kind {
+            Kind::Digits if text.bytes().all(|byte| byte.is_ascii_digit()) => Some(Self::Digits(text)),
+            Kind::Text => {
+                let inner = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+                Some(inner.map_or(Self::Other(text), Self::Text))
+            }
+            Kind::Digits => Some(Self::Other(text)),
+            _ => None,
+        }
+    }
+}
+
+/// The literals of a text, in their order. None for a text that a server may read differently.
+#[must_use]
+pub fn literals(sql: &str) -> Option<Vec<Literal<'_>>> {
+    let tokens = tokens(sql)?;
+    Some(tokens.iter().filter_map(|(_, token)| Literal::of(token)).collect())
+}
+
+/// Shows that a query is one for one row, by a parameter or a literal.
+#[must_use]
+pub fn point(sql: &str) -> Option<Point> {
+    let all = tokens(sql)?;
+    let end = end(&all, sql)?;
+    let parsed = syntax::parse(Dialect::Postgres, sql)?;
+    if !only_reads(&parsed) {
+        return None;
+    }
+    let ast::Statement::Query(query) = &parsed else {
+        return None;
+    };
+    let ast::SetExpr::Select(select) = &*query.body else {
+        return None;
+    };
+    let [from] = select.from.as_slice() else { return None };
+    let table = only_table(from).filter(|_| is_plain(query, select))?;
+    let mut equalities = Vec::new();
+    conjuncts(select.selection.as_ref()?, &mut |conjunct| {
+        equalities.extend(equality(conjunct));
+    });
+    let mut parameters = 0;
+    for (_, token) in all.iter().filter(|(_, token)| token.kind == Kind::Parameter) {
+        parameters = parameters.max(syntax::parameter(Dialect::Postgres, token.text, 0)? + 1);
+    }
+    let mut text = sql[..end].to_owned();
+    let mut literals = Vec::new();
+    if parameters == 0 {
+        let places = equalities.iter().map(|(column, value)| place_of(&all, column, value));
+        let mut places = places.collect::<Option<Vec<_>>>()?;
+        places.sort_unstable();
+        parameters = places.len();
+        for (number, place) in places.iter().enumerate().rev() {
+            text.replace_range(all[*place].0.clone(), &format!("${}", number + 1));
+        }
+        let number_of = |place: &usize| {
+            let before = all[..*place].iter();
+            before.filter(|(_, token)| Literal::of(token).is_some()).count()
+        };
+        literals = places.iter().map(number_of).collect();
+    }
+    (parameters > 0 && !equalities.is_empty()).then(|| Point {
+        table: table.to_string(),
+        columns: equalities.into_iter().map(|(column, _)| column).collect(),
+        text,
+        parameters,
+        literals,
+    })
+}
+
+/// Whether nothing but columns of the table's rows is asked for.
+fn is_plain(query: &ast::Query, select: &ast::Select) -> bool {
+    let is_column =
+        |expression: &ast::Expr| matches!(expression, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_));
+    query.with.is_none()
+        && query.settings.is_none()
+        && query.format_clause.is_none()
+        && query.pipe_operators.is_empty()
+        && select.distinct.is_none()
+        && select.top.is_none()
+        && select.exclude.is_none()
+        && select.into.is_none()
+        && select.lateral_views.is_empty()
+        && select.prewhere.is_none()
+        && select.connect_by.is_empty()
+        && matches!(&select.group_by, ast::GroupByExpr::Expressions(by, modifiers) if by.is_empty() && modifiers.is_empty())
+        && select.having.is_none()
+        && select.named_window.is_empty()
+        && select.qualify.is_none()
+        && select.projection.iter().all(|item| match item {
+            ast::SelectItem::UnnamedExpr(expression) | ast::SelectItem::ExprWithAlias { expr: expression, .. } => {
+                is_column(expression)
+            }
+            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => true,
+            _ => false,
+        })
+}
+
+/// What must hold for each row, one by one.
+fn conjuncts<'a>(condition: &'a ast::Expr, each: &mut impl FnMut(&'a ast::Expr)) {
+    match condition {
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::And,
+            right,
+        } => {
+            conjuncts(left, each);
+            conjuncts(right, each);
+        }
+        ast::Expr::Nested(inner) => conjuncts(inner, each),
+        other => each(other),
+    }
+}
+
+/// The column and the value, of a comparison that is true of one value only.
+fn equality(condition: &ast::Expr) -> Option<(String, &ast::Value)> {
+    let ast::Expr::BinaryOp {
+        left,
+        op: ast::BinaryOperator::Eq,
+        right,
+    } = condition
+    else {
+        return None;
+    };
+    let column = match &**left {
+        ast::Expr::Identifier(column) => column,
+        ast::Expr::CompoundIdentifier(names) => names.last()?,
+        _ => return None,
+    };
+    let ast::Expr::Value(value) = &**right else { return None };
+    let is_one = match &value.value {
+        ast::Value::Placeholder(_) | ast::Value::SingleQuotedString(_) => true,
+        ast::Value::Number(digits, is_long) => !is_long && digits.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => false,
+    };
+    is_one.then_some((folded(column)?, &value.value))
+}
+
+/// Which token the value is: the one that stands behind this column and `=`, where that is certain.
+fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Value) -> Option<usize> {
+    let is_it = |at: usize| {
+        let [(_, before), (_, equals), (_, token)] = &tokens[at..at + 3] else {
+            return false;
+        };
+        let is_value = match (value, Literal::of(token)) {
+            (ast::Value::Number(digits, _), Some(Literal::Digits(text))) => digits == text,
+            (ast::Value::SingleQuotedString(text), Some(Literal::Text(inner))) => inner.replace("''", "'") == *text,
+            _ => false,
+        };
+        is_value && equals.is_symbol("=") && matches!(name(before), Ok(Some(name)) if name == column)
+    };
+    let mut all = (0..tokens.len().saturating_sub(2))
+        .filter(|at| is_it(*at))
+        .map(|at| at + 2);
+    let place = all.next()?;
+    all.next().is_none().then_some(place)
+}
+
+/// A name as PostgreSQL keeps it.
+fn folded(column: &ast::Ident) -> Option<String> {
+    match column.quote_style {
+        Some('"') => Some(column.value.replace("\"\"", "\"")),
+        None if column.value.is_ascii() => Some(column.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Shown = (String, Vec<String>, String, usize, Vec<usize>);
+
+    fn shown(sql: &str) -> Option<Shown> {
+        point(sql).map(|point| (point.table, point.columns, point.text, point.parameters, point.literals))
+    }
+
+    fn is(table: &str, columns: &[&str], text: &str, parameters: usize, literals: &[usize]) -> Option<Shown> {
+        let columns = columns.iter().map(|&column| column.to_owned()).collect();
+        Some((
+            table.to_owned(),
+            columns,
+            text.to_owned(),
+            parameters,
+            literals.to_vec(),
+        ))
+    }
+
+    #[test]
+    fn the_row_of_parameters_is_a_point() {
+        for (sql, columns, parameters) in [
+            ("SELECT a, b AS c FROM s.t WHERE id = $1", &["id"][..], 1),
+            (
+                "SELECT * FROM s.t x WHERE x.\"Id\" = $1 AND NOT gone LIMIT $2",
+                &["Id"],
+                2,
+            ),
+            (
+                "SELECT t.* FROM s.t WHERE (kind = 'it' AND (ID = $2)) AND other > $1",
+                &["kind", "id"],
+                2,
+            ),
+            ("SELECT a FROM s.t WHERE n = 5 AND o > $1", &["n"], 1),
+        ] {
+            assert_eq!(shown(sql), is("s.t", columns, sql, parameters, &[]), "{sql}");
+        }
+    }
+
+    #[test]
+    fn the_row_of_literals_is_a_point_too() {
+        for (sql, columns, text, literals) in [
+            (
+                "SELECT a FROM t WHERE id = 5;",
+                &["id"][..],
+                "SELECT a FROM t WHERE id = $1",
+                &[0][..],
+            ),
+            (
+                "SELECT a FROM t WHERE n > 5 AND id = 5",
+                &["id"],
+                "SELECT a FROM t WHERE n > 5 AND id = $1",
+                &[1],
+            ),
+            (
+                "SELECT a FROM t WHERE id = 'it''s' AND o.n = 5 LIMIT 21",
+                &["id", "n"],
+                "SELECT a FROM t WHERE id = $1 AND o.n = $2 LIMIT 21",
+                &[0, 1],
+            ),
+            (
+                "SELECT a FROM t WHERE \"id\" =5 -- of 5",
+                &["id"],
+                "SELECT a FROM t WHERE \"id\" =$1 -- of 5",
+                &[0],
+            ),
+        ] {
+            assert_eq!(shown(sql), is("t", columns, text, literals.len(), literals), "{sql}");
+        }
+        assert_eq!(
+            literals("SELECT 1, 'it''s', 1.5, E'x' FROM t WHERE id = 5"),
+            Some(vec![
+                Literal::Digits("1"),
+                Literal::Text("it''s"),
+                Literal::Digits("1"),
+                Literal::Digits("5"),
+                Literal::Other("E'x'"),
+                Literal::Digits("5"),
+            ])
+        );
+    }
+
+    #[test]
+    fn nothing_else_is_a_point() {
+        for sql in [
+            "SELECT count(*) FROM t WHERE id = $1",
+            "SELECT DISTINCT a FROM t WHERE id = $1",
+            "SELECT a FROM t WHERE id = $1 GROUP BY a",
+            "SELECT a FROM t, u WHERE id = $1",
+            "SELECT a FROM t JOIN u USING (id) WHERE id = $1",
+            "SELECT a FROM (SELECT * FROM t) t WHERE id = $1",
+            "SELECT a FROM f(1) WHERE id = $1",
+            "SELECT a FROM t TABLESAMPLE SYSTEM (1) WHERE id = $1",
+            "WITH t AS (SELECT 1) SELECT a FROM t WHERE id = $1",
+            "SELECT a FROM t WHERE id = $1 UNION SELECT 1",
+            "SELECT a FROM t WHERE id = $1 FOR UPDATE",
+            "SELECT a FROM t WHERE id = ANY($1)",
+            "SELECT a FROM t WHERE id > $1",
+            "SELECT a FROM t WHERE id = -5",
+            "SELECT a FROM t WHERE id = 5.5",
+            "SELECT a FROM t WHERE id = 5 AND id = 5",
+            "SELECT a FROM t WHERE id = E'5'",
+            "SELECT a FROM t WHERE id = $1::int",
+            "SELECT a FROM t WHERE id + 1 = $1",
+            "SELECT a + 1 FROM t WHERE id = $1",
+            "SELECT a FROM t WHERE id IN ($1)",
+            "SELECT a FROM t WHERE NOT id = $1",
+            "SELECT a FROM t",
+            "SELECT a FROM t WHERE id = $1; SELECT 1",
+            "UPDATE t SET a = 1 WHERE id = $1",
+        ] {
+            assert_eq!(point(sql), None, "{sql}");
+        }
+    }
+}
