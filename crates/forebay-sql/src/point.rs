@@ -49,7 +49,7 @@ impl<'t> Literal<'t> {
         }
     }
 
-    fn of(token: &Token<'t>) -> Option<Self> {
+    pub(super) fn of(token: &Token<'t>) -> Option<Self> {
         let text = token.text;
         match token.kind {
             Kind::Digits if text.bytes().all(|byte| byte.is_ascii_digit()) => Some(Self::Digits(text)),

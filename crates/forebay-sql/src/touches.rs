@@ -208,7 +208,7 @@ fn refuse_cursors(tokens: &[(Range<usize>, Token<'_>)]) -> Result<(), NotShown> 
 }
 
 /// The table, of an INSERT of rows.
-fn inserted_into(insert: &ast::Insert) -> Option<&ast::ObjectName> {
+pub(super) fn inserted_into(insert: &ast::Insert) -> Option<&ast::ObjectName> {
     let plain = insert.optimizer_hints.is_empty()
         && insert.or.is_none()
         && !insert.ignore

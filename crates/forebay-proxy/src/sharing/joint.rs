@@ -1,21 +1,25 @@
-//! Joint: many reads of one row each, by its key, asked as one query, which the server parses, plans and begins once.
+//! Joint: many reads of one row each by its key, or many INSERTs of a row each, asked as one statement, which the server parses, plans and
+//! begins once.
 //!
-//! Promises: the rows are those that each statement would have had by itself, at one moment of the server's, in the same columns, formats and
+//! Promises: the rows are those that each statement would have had or made by itself, at one moment of the server's, in the same columns, formats and
 //! order; which value a row is of is told by the value's place in a list, never by the row. A statement has a joint form only where the
-//! catalog says that its columns are a key of an ordinary table, and where the server describes both alike: by the same parameters, and by the same
-//! columns, types and origins. What fails in the joint form, or has a row or a notice more than it can have, is asked again each by itself.
+//! catalog says that its columns are a key of an ordinary table, or that no row of the table it inserts into can tell of another; and where the
+//! server describes both alike: by the same parameters, and by the same columns, types and origins. What fails in the joint form, or has a row
+//! or a notice more than it can have, is asked again each by itself.
 //!
-//! The query is [`forebay_sql::lateral`] of the statement's own text.
+//! The joint text is [`forebay_sql::lateral`], or [`forebay_sql::rows`], of the statement's own.
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use forebay_sql::{Literal, Parameter, Point, lateral, point};
+use forebay_sql::{Literal, Parameter, Point, Row, lateral, point, row, rows};
 use parking_lot::Mutex;
 
 use super::learning::{ask, describe};
+use super::plan::Kind;
 use super::trip::Lost;
 use super::unit::{Step, Steps};
 use crate::frames::{self, HEADER_BYTES};
@@ -26,24 +30,33 @@ use crate::statements::{Statement, Statements, text_of};
 /// A form that has failed is not tried for so long, and twice as long each time again.
 const FAILED_FOR: Duration = Duration::from_secs(10);
 const FAILED_FOR_MAX: Duration = Duration::from_secs(600);
+/// Behind a value that made all of them fail each is asked by itself, on so many trips.
+const SINGLY: u32 = 16;
 /// More parameters than anybody who wants one row has.
-const PARAMETERS_MAX: usize = 8;
+const PARAMETERS_MAX: usize = 32;
 
 /// Types of parameters: their numbers, those of lists of them, and the lists' names. Each reads a value alone as it does in a list.
-const TYPES: [(u32, u32, &str); 13] = [
+const TYPES: [(u32, u32, &str); 20] = [
     (16, 1000, "bool"),
+    (17, 1001, "bytea"),
     (20, 1016, "int8"),
     (21, 1005, "int2"),
     (23, 1007, "int4"),
     (25, 1009, "text"),
     (26, 1028, "oid"),
+    (114, 199, "json"),
+    (700, 1021, "float4"),
+    (701, 1022, "float8"),
     (1042, 1014, "bpchar"),
     (1043, 1015, "varchar"),
     (1082, 1182, "date"),
+    (1083, 1183, "time"),
     (1114, 1115, "timestamp"),
     (1184, 1185, "timestamptz"),
+    (1186, 1187, "interval"),
     (1700, 1231, "numeric"),
     (2950, 2951, "uuid"),
+    (3802, 3807, "jsonb"),
 ];
 
 const INT4: u32 = 23;
@@ -71,19 +84,33 @@ enum Known {
 /// How many are asked as one.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// Its first column tells the place.
+    /// The first column of what it tells is the place.
     pub(crate) statement: Arc<Statement>,
+    kind: Kind,
+    /// Of the table whose rows it changes, as it was when this was found.
+    mark: Option<Arc<str>>,
+    /// On so many trips each is asked by itself.
+    singly: AtomicU32,
     /// The numbers of its parameters' elements.
     elements: Vec<u32>,
     failures: u32,
 }
 
 impl Joint {
-    /// The form, if it is known; `is_to_ask` is said to one who is to ask about it.
-    pub(crate) fn form(&self, is_to_ask: &mut bool) -> Option<Arc<Form>> {
+    /// The form, if it is known for a table of this mark; `is_to_ask` is said to one who is to ask about it.
+    pub(crate) fn form(&self, mark: Option<&Arc<str>>, is_to_ask: &mut bool) -> Option<Arc<Form>> {
         let mut known = self.known.lock();
         match &*known {
-            Known::Form(form) => return Some(Arc::clone(form)),
+            Known::Form(form) if form.mark.as_ref() == mark => {
+                let less = |left: u32| left.checked_sub(1);
+                let is_single = form
+                    .singly
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+                    .is_ok();
+                return (!is_single).then(|| Arc::clone(form));
+            }
+            // The table is another.
+            Known::Form(_) => *known = Known::Nothing,
             Known::Nothing => {}
             Known::Failed(until, _) if *until <= Instant::now() => {}
             Known::Asked | Known::None | Known::Failed(..) => return None,
@@ -93,6 +120,11 @@ impl Joint {
             *known = Known::Asked;
         }
         None
+    }
+
+    /// What one of those who asked has bound made all fail: it may do so again.
+    pub(crate) fn was_given_a_bad_value(form: &Form) {
+        form.singly.store(SINGLY, Ordering::Relaxed);
     }
 
     /// The form has failed by itself.
@@ -116,6 +148,7 @@ impl Joint {
     pub(crate) async fn learn(
         &self,
         statement: &Statement,
+        mark: Option<Arc<str>>,
         statements: &Statements,
         server: &mut Server,
     ) -> Result<(), Lost> {
@@ -123,7 +156,7 @@ impl Joint {
             Known::Failed(_, failures) => *failures,
             _ => 0,
         };
-        let found = find(statement, statements, server, failures).await;
+        let found = find(statement, mark, statements, server, failures).await;
         *self.known.lock() = match &found {
             Ok(Some(form)) => Known::Form(Arc::clone(form)),
             Ok(None) => Known::None,
@@ -136,19 +169,20 @@ impl Joint {
 /// The statement's form, where it has one.
 async fn find(
     statement: &Statement,
+    mark: Option<Arc<str>>,
     statements: &Statements,
     server: &mut Server,
     failures: u32,
 ) -> Result<Option<Arc<Form>>, Lost> {
     let text = std::str::from_utf8(text_of(statement.definition())).ok();
-    let Some((text, point)) = text.and_then(|text| Some((text, point(text)?))) else {
+    let Some((text, shape)) = text.and_then(|text| Some((text, Shape::of(text)?))) else {
         return Ok(None);
     };
-    if point.parameters > PARAMETERS_MAX {
+    if shape.parameters() > PARAMETERS_MAX {
         return Ok(None);
     }
-    let is_key = ask(server, &ask_key(&point)).await?;
-    if is_key.is_none_or(|rows| rows.is_empty()) {
+    let has_it = ask(server, &shape.ask_table()).await?;
+    if has_it.is_none_or(|rows| rows.is_empty()) {
         return Ok(None);
     }
     let Some((elements, columns)) = describe(server, statement).await? else {
@@ -160,50 +194,128 @@ async fn find(
     let Some(types) = types.collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
-    let parameters: Vec<Parameter> = types
+    let lists: Vec<String> = types
         .iter()
-        .map(|(_, _, name)| Parameter {
-            list: format!("pg_catalog.{name}[]"),
-            is_wrapped: false,
-        })
+        .map(|(_, _, name)| format!("pg_catalog.{name}[]"))
         .collect();
-    let Some(joint) =
-        lateral(text, &parameters).filter(|joint| !joint.is_ordered && elements.len() == point.parameters)
+    let Some(joint) = shape
+        .joint(text, lists)
+        .filter(|_| elements.len() == shape.parameters())
     else {
         return Ok(None);
     };
-    let joint = statements.beside(statement, &joint.sql);
+    let joint = statements.beside(statement, &joint);
     let Some((lists, joint_columns)) = describe(server, &joint).await? else {
         return Ok(None);
     };
     let is_alike = lists.iter().eq(types.iter().map(|(_, list, _)| list))
-        && without_place(&joint_columns).is_some_and(|rest| rest == columns[..]);
+        && match shape {
+            Shape::Point(_) => without_place(&joint_columns).is_some_and(|rest| rest == columns[..]),
+            Shape::Row(_) => joint_columns.is_empty() && columns.is_empty(),
+        };
     Ok(is_alike.then(|| {
         Arc::new(Form {
             statement: joint,
+            kind: match shape {
+                Shape::Point(_) => Kind::Read,
+                Shape::Row(_) => Kind::Change,
+            },
+            mark,
+            singly: AtomicU32::new(0),
             elements,
             failures,
         })
     }))
 }
 
-/// Asks whether the columns have no two rows of the same values: one row, if so.
-fn ask_key(point: &Point) -> String {
-    let columns: Vec<String> = point.columns.iter().map(|column| quoted_text(column)).collect();
-    let equals = "OPERATOR(pg_catalog.=)";
-    format!(
-        "SELECT 'key', '' FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid \
-         WHERE c.oid {equals} CAST(pg_catalog.to_regclass({table}) AS pg_catalog.oid) \
-         AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
-         AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
-         AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
-         LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
-         AND a.attname {equals} ANY (CAST(ARRAY[{columns}] AS pg_catalog.name[])) WHERE a.attname IS NULL) \
-         AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.proname {equals} 'unnest' \
-         AND p.oid OPERATOR(pg_catalog.>=) CAST(16384 AS pg_catalog.oid)) LIMIT 1",
-        table = quoted_text(&point.table),
-        columns = columns.join(",")
-    )
+/// What may be asked for many at once.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    Point(Point),
+    Row(Row),
+}
+
+impl Shape {
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        point(text).map(Self::Point).or_else(|| row(text).map(Self::Row))
+    }
+
+    /// The text, with parameters only.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Point(point) => &point.text,
+            Self::Row(row) => &row.text,
+        }
+    }
+
+    fn parameters(&self) -> usize {
+        match self {
+            Self::Point(point) => point.parameters,
+            Self::Row(row) => row.parameters,
+        }
+    }
+
+    /// Which literals are parameters in that.
+    pub(crate) fn literals(&self) -> &[usize] {
+        match self {
+            Self::Point(point) => &point.literals,
+            Self::Row(row) => &row.literals,
+        }
+    }
+
+    /// The text for lists of these types.
+    fn joint(&self, text: &str, lists: Vec<String>) -> Option<String> {
+        match self {
+            Self::Point(_) => {
+                let is_wrapped = false;
+                let parameters: Vec<Parameter> = lists.into_iter().map(|list| Parameter { list, is_wrapped }).collect();
+                lateral(text, &parameters)
+                    .filter(|joint| !joint.is_ordered)
+                    .map(|joint| joint.sql)
+            }
+            Self::Row(_) => rows(text, &lists),
+        }
+    }
+
+    /// Asks whether the table is one for that: a row, if it is.
+    fn ask_table(&self) -> String {
+        let equals = "OPERATOR(pg_catalog.=)";
+        let has_own_unnest = format!(
+            "EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.proname {equals} 'unnest' \
+             AND p.oid OPERATOR(pg_catalog.>=) CAST(16384 AS pg_catalog.oid))"
+        );
+        let is_it = |table: &str| {
+            format!(
+                "c.oid {equals} CAST(pg_catalog.to_regclass({}) AS pg_catalog.oid)",
+                quoted_text(table)
+            )
+        };
+        match self {
+            // The columns have no two rows of the same values.
+            Self::Point(point) => {
+                let columns: Vec<String> = point.columns.iter().map(|column| quoted_text(column)).collect();
+                format!(
+                    "SELECT 'key', '' FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid \
+                     WHERE {is_it} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
+                     AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
+                     AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
+                     CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
+                     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
+                     AND a.attname {equals} ANY (CAST(ARRAY[{columns}] AS pg_catalog.name[])) WHERE a.attname IS NULL) \
+                     AND NOT {has_own_unnest} LIMIT 1",
+                    is_it = is_it(&point.table),
+                    columns = columns.join(",")
+                )
+            }
+            // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
+            Self::Row(row) => format!(
+                "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {is_it} AND c.relkind {equals} 'r' \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid) \
+                 AND NOT {has_own_unnest}",
+                is_it = is_it(&row.table)
+            ),
+        }
+    }
 }
 
 /// The body of a RowDescription without its first column.
@@ -254,16 +366,16 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Of the literals of a simple query that are the point's, where all others are as in the point's own text; their types, too.
-    pub(crate) fn of_literals(point: &Point, own: &[Box<str>], literals: &[Literal<'a>]) -> Option<(Self, Vec<u32>)> {
-        let mut types = Vec::with_capacity(point.literals.len());
-        let mut values = Vec::with_capacity(point.literals.len());
-        let mut of_point = point.literals.iter().peekable();
+    /// Of the literals of a simple query that are parameters in the shape's text, where all others are as in its own; their types, too.
+    pub(crate) fn of_literals(shape: &Shape, own: &[Box<str>], literals: &[Literal<'a>]) -> Option<(Self, Vec<u32>)> {
+        let mut types = Vec::with_capacity(shape.literals().len());
+        let mut values = Vec::with_capacity(shape.literals().len());
+        let mut of_shape = shape.literals().iter().peekable();
         if literals.len() != own.len() {
             return None;
         }
         for (at, (literal, own)) in literals.iter().zip(own).enumerate() {
-            if of_point.next_if_eq(&&at).is_none() {
+            if of_shape.next_if_eq(&&at).is_none() {
                 if literal.written() == &**own {
                     continue;
                 }
@@ -351,12 +463,14 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Of these jobs, with what is bound for each; and the Bind behind the name. None where they cannot be bound as one.
+    /// Of these jobs, with what is bound for each, in an encoding that may be UTF-8; and the Bind behind the name. None where they cannot be bound
+    /// as one.
     pub(crate) fn new(
         of: &Arc<Statement>,
         form: Arc<Form>,
         likeness: &Likeness<'_>,
         members: &[(usize, Bound<'_>)],
+        is_utf8: bool,
     ) -> Option<(Self, BytesMut)> {
         let count = form.elements.len();
         // What the server refuses of one it refuses by its own words.
@@ -379,15 +493,16 @@ impl Group {
             body.put_u32(0);
             match is_binary(likeness.formats, at)? {
                 true => put_binary(&mut body, *element, &values)?,
-                false => put_text(&mut body, &values)?,
+                false => put_text(&mut body, &values, is_utf8)?,
             }
             let length = u32::try_from(body.len() - begin - 4).ok()?;
             body[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
         }
+        let is_change = form.kind == Kind::Change;
         let is_place_binary = match likeness.results.len() {
-            2 | 4 => {
+            length if is_change || length <= 4 => {
                 body.extend_from_slice(likeness.results);
-                is_binary(likeness.results, 0)?
+                !is_change && is_binary(likeness.results, 0)?
             }
             length => {
                 // One more, for the place.
@@ -402,13 +517,21 @@ impl Group {
             jobs: members.iter().map(|(job, _)| *job).collect(),
             of: Arc::clone(of),
             has_bind: likeness.steps.is_some(),
-            has_description: likeness.steps.is_none_or(|steps| steps.has(Step::DescribePortal)),
+            has_description: match likeness.steps {
+                Some(steps) => steps.has(Step::DescribePortal),
+                // Of a text it is not said that it tells no rows.
+                None => !is_change,
+            },
             is_place_binary,
             description: Bytes::new(),
             rows: vec![None; members.len()],
             is_void: false,
         };
         Some((group, body))
+    }
+
+    fn is_change(&self) -> bool {
+        self.form.kind == Kind::Change
     }
 
     /// What the server says of all of them. True at its last word.
@@ -429,7 +552,16 @@ impl Group {
                 }
                 _ => self.is_void = true,
             },
-            b'C' => return true,
+            b'n' => {
+                let mut description = BytesMut::new();
+                frames::put(&mut description, b'n', &[]);
+                self.description = description.freeze();
+            }
+            b'C' => {
+                let made = format!("INSERT 0 {}\0", self.jobs.len());
+                self.is_void |= self.is_change() && message[HEADER_BYTES..] != *made.as_bytes();
+                return true;
+            }
             // Whose that is nobody knows.
             _ => self.is_void = true,
         }
@@ -443,6 +575,7 @@ impl Group {
         }
         out.extend_from_slice(&self.description);
         match &self.rows[at] {
+            _ if self.is_change() => frames::put(out, b'C', &[b"INSERT 0 1\0"]),
             Some(row) => {
                 out.extend_from_slice(row);
                 frames::put(out, b'C', &[b"SELECT 1\0"]);
@@ -486,8 +619,8 @@ fn put_binary(body: &mut BytesMut, element: u32, values: &[Option<&[u8]>]) -> Op
     Some(())
 }
 
-/// A list as text. None where a byte may be a sign of the list's in one encoding, and half a letter in another.
-fn put_text(body: &mut BytesMut, values: &[Option<&[u8]>]) -> Option<()> {
+/// A list as text. None where a byte may be a sign of the list's, or half a letter in an encoding other than UTF-8.
+fn put_text(body: &mut BytesMut, values: &[Option<&[u8]>], is_utf8: bool) -> Option<()> {
     body.put_u8(b'{');
     for (at, value) in values.iter().enumerate() {
         if at > 0 {
@@ -498,7 +631,7 @@ fn put_text(body: &mut BytesMut, values: &[Option<&[u8]>]) -> Option<()> {
             continue;
         };
         let has_signs = value.iter().any(|byte| matches!(byte, b'"' | b'\\'));
-        if has_signs && !value.is_ascii() {
+        if has_signs && !value.is_ascii() && !(is_utf8 && std::str::from_utf8(value).is_ok()) {
             return None;
         }
         body.put_u8(b'"');

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use forebay_sql::{Effect, NotShown, Point, Touches, literals, point, touches};
+use forebay_sql::{Effect, NotShown, Touches, literals, touches};
 use parking_lot::Mutex;
 
 use super::facts::{Found, is_of_the_catalog};
-use super::joint::Bound;
+use super::joint::{Bound, Shape};
 use super::reviewed::unsteady;
 use crate::settings::Settings;
 use crate::statements::{Statement, Statements};
@@ -49,8 +49,8 @@ pub(crate) struct Plan {
     /// As it came first; its literals are not shown.
     text: String,
     pub(crate) touches: Result<Touches, NotShown>,
-    /// Whether it wants one row by its columns' values.
-    point: Option<PointOf>,
+    /// What it asks may be asked for many at once.
+    many: Option<Many>,
     learnt: Mutex<Learnt>,
     /// In milliseconds since the first look at a clock: until when what is learnt holds; 0 where nothing is.
     until_ms: AtomicU64,
@@ -69,10 +69,10 @@ pub(crate) struct Plan {
     pub(crate) counts: Counts,
 }
 
-/// A query for one row, as its text was first.
+/// What may be asked for many at once, as its text was first.
 #[derive(Debug)]
-struct PointOf {
-    point: Point,
+struct Many {
+    shape: Shape,
     literals: Vec<Box<str>>,
     /// Those that are prepared instead of a text with literals, by their parameters' types.
     statements: Mutex<Vec<(Vec<u32>, Arc<Statement>)>>,
@@ -138,11 +138,10 @@ impl Plan {
                 .then_some(touches)
                 .ok_or(NotShown("names something of the catalog"))
         });
-        let reads = touches.as_ref().is_ok_and(|touches| touches.effect == Effect::Reads);
         let plan = Self {
             text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
             touches,
-            point: None,
+            many: None,
             learnt: Mutex::default(),
             until_ms: AtomicU64::new(0),
             schema_changes: AtomicU64::new(0),
@@ -155,12 +154,12 @@ impl Plan {
             bans: AtomicU64::new(0),
             counts: Counts::default(),
         };
-        let point = (reads && plan.is_steady()).then(|| point(text)).flatten();
+        let shape = plan.is_steady().then(|| Shape::of(text)).flatten();
         Self {
-            point: point.and_then(|point| {
+            many: shape.and_then(|shape| {
                 let literals = literals(text)?;
-                Some(PointOf {
-                    point,
+                Some(Many {
+                    shape,
                     literals: literals.iter().map(|literal| literal.written().into()).collect(),
                     statements: Mutex::default(),
                 })
@@ -169,9 +168,9 @@ impl Plan {
         }
     }
 
-    /// Whether it wants one row by its columns' values.
-    pub(crate) fn is_point(&self) -> bool {
-        self.point.is_some()
+    /// Whether it may be asked for many at once, as far as its text tells.
+    pub(crate) fn is_for_many(&self) -> bool {
+        self.many.is_some()
     }
 
     /// The statement with parameters that stands for a text of its form, and what is bound for it.
@@ -181,17 +180,17 @@ impl Plan {
         statements: &Statements,
         settings: &Arc<Settings>,
     ) -> Option<(Arc<Statement>, Bound<'a>)> {
-        let of = self.point.as_ref().filter(|of| !of.point.literals.is_empty())?;
-        let (bound, types) = Bound::of_literals(&of.point, &of.literals, &literals(text)?)?;
+        let many = self.many.as_ref().filter(|many| !many.shape.literals().is_empty())?;
+        let (bound, types) = Bound::of_literals(&many.shape, &many.literals, &literals(text)?)?;
         let changes = self.schema_changes.load(Ordering::Acquire);
-        let mut known = of.statements.lock();
+        let mut known = many.statements.lock();
         if let Some((_, statement)) = known
             .iter()
             .find(|(of_these, statement)| *of_these == types && statement.is_of(changes))
         {
             return Some((Arc::clone(statement), bound));
         }
-        let mut definition = of.point.text.as_bytes().to_vec();
+        let mut definition = many.shape.text().as_bytes().to_vec();
         definition.push(0);
         definition.extend_from_slice(&u16::try_from(types.len()).ok()?.to_be_bytes());
         types

@@ -18,7 +18,7 @@ use bytes::{Buf, BytesMut};
 
 use super::beside::Beside;
 use super::job::{Answer, Ask, Job};
-use super::joint::{Bound, Group, Likeness};
+use super::joint::{Bound, Group, Joint, Likeness};
 use super::plan::{Kind, Plan};
 use super::unit::Step;
 use crate::frames::{self, HEADER_BYTES};
@@ -104,13 +104,13 @@ pub(crate) struct Arrival {
 
 /// Statements of which is to be asked whether they have a joint form; what is not asked when this is dropped is asked another time.
 #[derive(Debug, Default)]
-pub(crate) struct Unknown(Vec<Arc<Statement>>);
+pub(crate) struct Unknown(Vec<(Arc<Statement>, Option<Arc<str>>)>);
 
 impl Unknown {
     /// Asks about all of them.
     pub(crate) async fn learn(&mut self, statements: &Statements, server: &mut Server) -> Result<(), Lost> {
-        while let Some(statement) = self.0.pop() {
-            statement.joint().learn(&statement, statements, server).await?;
+        while let Some((statement, mark)) = self.0.pop() {
+            statement.joint().learn(&statement, mark, statements, server).await?;
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Unknown {
 
 impl Drop for Unknown {
     fn drop(&mut self) {
-        for statement in &self.0 {
+        for (statement, _) in &self.0 {
             statement.joint().is_not_asked();
         }
     }
@@ -151,6 +151,8 @@ impl Trip {
         let mut same: HashMap<&Ask, usize, foldhash::fast::RandomState> = HashMap::default();
         let mut marks: Vec<(String, Arc<str>)> = Vec::new();
         let mut alike = Alike::default();
+        let encoding = server.reported.get(&b"client_encoding"[..]);
+        let is_utf8 = encoding.is_some_and(|encoding| *encoding == b"UTF8"[..]);
         for (at, job) in self.jobs.iter().enumerate() {
             if self.kind == Kind::Read && job.plan.is_steady() {
                 match same.get(&job.ask) {
@@ -160,12 +162,11 @@ impl Trip {
                     }
                     None => drop(same.insert(&job.ask, at)),
                 }
-                if alike.take(at, job, asks) {
-                    continue;
-                }
             }
-            self.spans
-                .push(span(server, Of::Job(at), |server| put_job(server, job)));
+            if !alike.take(at, job, asks) {
+                self.spans
+                    .push(span(server, Of::Job(at), |server| put_job(server, job)));
+            }
             if let (Some(table), Some(mark)) = (job.plan.changed_table(), &job.mark)
                 && !marks
                     .iter()
@@ -176,14 +177,17 @@ impl Trip {
         }
         for (likeness, (statement, members)) in &alike.all {
             let mut is_to_ask = false;
-            let form = match members.len() >= asks.min_jointly {
-                true => statement.joint().form(&mut is_to_ask),
+            let mark = |at: usize| self.jobs[at].mark.as_ref();
+            let first = members.first().and_then(|(at, _)| mark(*at));
+            let are_of_one = members.iter().all(|(at, _)| mark(*at) == first);
+            let form = match members.len() >= asks.min_jointly && are_of_one {
+                true => statement.joint().form(first, &mut is_to_ask),
                 false => None,
             };
             if is_to_ask {
-                self.unknown.0.push(Arc::clone(statement));
+                self.unknown.0.push((Arc::clone(statement), first.cloned()));
             }
-            let group = form.and_then(|form| Group::new(statement, form, likeness, members));
+            let group = form.and_then(|form| Group::new(statement, form, likeness, members, is_utf8));
             if let Some((group, bound)) = group {
                 let of = Of::Group(self.groups.len());
                 self.spans
@@ -269,11 +273,12 @@ impl Trip {
                     for note in undone.drain(..).chain(reply.failed) {
                         undo(&note, server);
                     }
-                    if let Some(Of::Group(group)) = of
-                        && !is_of_a_value
-                    {
+                    if let Some(Of::Group(group)) = of {
                         let group = &self.groups[group];
-                        group.of.joint().failed(&group.form);
+                        match is_of_a_value {
+                            true => Joint::was_given_a_bad_value(&group.form),
+                            false => group.of.joint().failed(&group.form),
+                        }
                     }
                     // Whoever needs it prepares it again.
                     if is_gone {
@@ -349,6 +354,14 @@ impl Trip {
         }
     }
 
+    /// Whether the job is one of these.
+    fn is_of(&self, of: Of, job: usize) -> bool {
+        match of {
+            Of::Job(only) => only == job,
+            Of::Group(group) => self.groups[group].jobs.contains(&job),
+        }
+    }
+
     /// What is executed there.
     fn statement_of(&self, of: Of) -> Option<&Statement> {
         match of {
@@ -395,17 +408,20 @@ impl Trip {
                     job.answer(Answer::Alone(false));
                 }
                 (Some(Failure::Of(Of::Job(failed))), _) if *failed == first => job.answer(Answer::Alone(false)),
-                (Some(Failure::Of(_)), Kind::Change) => arrival.back.push(job),
+                (Some(Failure::Of(of)), Kind::Change) => {
+                    job.is_single |= self.is_of(*of, first);
+                    arrival.back.push(job);
+                }
                 // It was not come to, or what came of those it was asked with is of no use.
-                (_, Kind::Read) if end == 0 => {
-                    let is_of_these =
-                        |of: &Of| matches!(of, Of::Group(group) if self.groups[*group].jobs.contains(&first));
-                    job.is_single |= match &self.failure {
-                        Some(Failure::Of(of)) => is_of_these(of),
+                (failure, Kind::Read) if end == 0 => {
+                    job.is_single |= match failure {
+                        Some(Failure::Of(of)) => self.is_of(*of, first),
                         _ => is_grouped[first],
                     };
                     arrival.back.push(job);
                 }
+                // It was done, and not as it can be.
+                (None, Kind::Change) if end == 0 => job.answer(Answer::Unknown),
                 (_, Kind::Read) if end > begin + ANSWER_BYTES_MAX => {
                     job.plan.ban();
                     job.answer(Answer::Alone(false));
@@ -430,9 +446,10 @@ impl Trip {
     }
 }
 
-/// Whether an error says that it is of a value that was bound, as one of this class does, or that what was bound does not fit.
+/// Whether an error says that it is of a value that was bound, as those of these classes do, or that what was bound does not fit; or that a lock
+/// was waited for.
 fn is_of_a_value(code: &[u8]) -> bool {
-    code.starts_with(b"22") || code == b"08P01"
+    code.starts_with(b"22") || code.starts_with(b"23") || [&b"08P01"[..], b"55P03", b"40P01"].contains(&code)
 }
 
 /// What is needed to find out who asks alike.
@@ -453,7 +470,7 @@ struct Alike<'a> {
 impl<'a> Alike<'a> {
     /// Takes one who may be asked as one with others. False if it is not one of them.
     fn take(&mut self, at: usize, job: &'a Job, asks: &Asks<'_>) -> bool {
-        if job.is_single || !job.plan.is_point() {
+        if job.is_single || !job.plan.is_for_many() {
             return false;
         }
         let part = match &job.ask {

@@ -1,4 +1,5 @@
-//! Reads of one row by its key, straight and through the proxy, byte by byte: there each of them is asked in a form for many.
+//! Reads of one row by its key, and INSERTs of one row, straight and through the proxy, byte by byte: there each of them is asked in a form for
+//! many.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,52 @@ CREATE TABLE parted (id int PRIMARY KEY, note text) PARTITION BY RANGE (id);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (-100) TO (10);
 CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (100);
 INSERT INTO parted SELECT n, 'part ' || n FROM generate_series(-3, 20) n;
+CREATE TABLE kept (session int, id int CHECK (id <> 13), big bigint, small smallint, name text, code varchar(4), padded char(6), day date, made timestamptz, amount numeric(5, 1), token uuid, ratio float8, half real, \"Odd\" int DEFAULT 7, shown text COLLATE \"C\", flag boolean NOT NULL DEFAULT true, raw bytea, doc json, docb jsonb, at time, span interval, list int[], twice int GENERATED ALWAYS AS (id * 2) STORED, UNIQUE (session, id), UNIQUE (session, name));
+CREATE TABLE nested (session int, id int, parent int, PRIMARY KEY (session, id), FOREIGN KEY (session, parent) REFERENCES nested);
 ";
+
+/// Of a row each: its session, and then these columns.
+const ROWS: [(&str, &[&str]); 10] = [
+    ("INSERT INTO kept (session, {}) VALUES ($s, {})", &["any"]),
+    ("INSERT INTO kept (session, {}) VALUES ($s, {})", &["any"]),
+    (
+        "INSERT INTO public.kept AS k (session, {}, {}) VALUES ($s, {}, {}) ;",
+        &["id", "any"],
+    ),
+    (
+        "insert into kept (session, {}, {}, {}, flag) values ($s, {}, {}, {}, NULL)",
+        &["any", "id", "shown"],
+    ),
+    (
+        "INSERT INTO kept (session, {}, {}, {}, list) VALUES ($s, {}, {}, {}, '{1,NULL}')",
+        &["name", "raw", "doc"],
+    ),
+    (
+        "INSERT INTO kept (session, {}, {}, amount) VALUES ($s, {}, {}, -7.25)",
+        &["docb", "span"],
+    ),
+    (
+        "INSERT INTO kept (session, {}, {}, twice) VALUES ($s, {}, {}, 1)",
+        &["flag", "at"],
+    ),
+    ("INSERT INTO nested VALUES ($s, {}, {})", &["id", "big"]),
+    ("INSERT INTO kept (session, nothing, {}) VALUES ($s, 5, {})", &["id"]),
+    (
+        "INSERT INTO kept (session, {}, half) VALUES ($s, {}, 1.5) RETURNING id, twice, half",
+        &["id"],
+    ),
+];
+
+/// Types of the columns that only rows have.
+const OTHERS: [(&str, u32); 7] = [
+    ("raw", 17),
+    ("doc", 114),
+    ("docb", 3802),
+    ("at", 1083),
+    ("span", 1186),
+    ("flag", 16),
+    ("half", 700),
+];
 
 /// Their parameters are of these columns.
 const TEXTS: [(&str, &[&str]); 16] = [
@@ -101,6 +147,20 @@ fn value(column: &str, random: &mut StdRng) -> String {
             .unwrap()
             .to_string(),
         "a" => (n % 5).to_string(),
+        "raw" => [r"\x0102", "abc", r"\001", r"\x1"].choose(random).unwrap().to_string(),
+        "doc" | "docb" => [
+            r#"{"a": "ü \"x\" ", "b": [1, 2]}"#,
+            "null",
+            "[1,",
+            r#""\u00fc""#,
+            "1.50",
+        ]
+        .choose(random)
+        .unwrap()
+        .to_string(),
+        "at" => format!("{:02}:10:11.5", n.rem_euclid(26)),
+        "span" => format!("{n} days 03:00"),
+        "flag" => ["true", "f", "on", "maybe"].choose(random).unwrap().to_string(),
         _ => n.to_string(),
     }
 }
@@ -132,14 +192,30 @@ fn binary(number: u32, text: &str) -> Option<Vec<u8>> {
     })
 }
 
-fn step(random: &mut StdRng) -> Step {
-    let (form, wanted) = TEXTS.choose(random).unwrap();
+fn step(random: &mut StdRng, session: usize) -> Step {
+    if random.random_range(0..12) == 0 {
+        return Step::query(&match random.random_range(0..4) {
+            0 => format!("SELECT count(*) FROM nested WHERE session = {session}"),
+            1 => format!("DELETE FROM kept WHERE session = {session} AND (id > 3 OR id IS NULL)"),
+            _ => format!(
+                "SELECT id, big, small, name, code, padded, day, made, amount, token, ratio, half, \"Odd\", shown, flag, raw, doc, docb, at, \
+                 span, list, twice FROM kept WHERE session = {session} ORDER BY to_jsonb(kept)::text COLLATE \"C\""
+            ),
+        });
+    }
+    let is_row = random.random();
+    let (form, wanted) = if is_row { &ROWS } else { &TEXTS[..] }.choose(random).unwrap();
+    let form = form.replace("$s", &session.to_string());
     let columns: Vec<(&str, u32)> = wanted
         .iter()
         .map(|&wanted| match wanted {
             "any" => *COLUMNS.choose(random).unwrap(),
             "b" => ("b", 25),
-            other => (other, 23),
+            other => COLUMNS
+                .iter()
+                .chain(&OTHERS)
+                .find(|(column, _)| *column == other)
+                .map_or((other, 23), |(column, number)| (*column, *number)),
         })
         .collect();
     let values: Vec<String> = columns
@@ -155,9 +231,17 @@ fn step(random: &mut StdRng) -> Step {
         for (at, part) in parts.iter().enumerate() {
             text.push_str(part);
             if at + 1 < parts.len() {
-                text += &match at % 2 {
-                    0 => columns[at / 2].0.to_owned(),
-                    _ => write(at / 2),
+                // Of a row all columns stand before all values.
+                let (column, is_name) = match is_row {
+                    true => (
+                        at % columns.len(),
+                        at < columns.len() && form.matches("{}").count() > columns.len(),
+                    ),
+                    false => (at / 2, at % 2 == 0),
+                };
+                text += &match is_name {
+                    true => columns[column].0.to_owned(),
+                    false => write(column),
                 };
             }
         }
@@ -241,13 +325,16 @@ fn nobody_can_tell_who_is_asked_as_one() {
     }
     let proxy = front::start_in_company(&upstream, 6);
     for seed in seeds(4) {
+        for database in [one, other] {
+            Client::connect(&upstream, database, &[]).run("TRUNCATE kept, nested");
+        }
         let players: Vec<_> = (0..SESSIONS)
             .map(|number| {
                 let (upstream, proxy) = (upstream.clone(), proxy.clone());
                 std::thread::spawn(move || {
                     let seed = seed * 1000 + number as u64;
                     let mut random = StdRng::seed_from_u64(seed);
-                    let steps: Vec<Step> = (0..STEPS).map(|_| step(&mut random)).collect();
+                    let steps: Vec<Step> = (0..STEPS).map(|_| step(&mut random, number)).collect();
                     let mut straight = Client::connect(&upstream, one, &[]);
                     let mut proxied = Client::connect(&proxy, other, &[]);
                     play(seed, &steps, &mut straight, &mut proxied);
@@ -268,7 +355,20 @@ fn nobody_can_tell_who_is_asked_as_one() {
     ] {
         assert!(asked_jointly(&proxy, other, text) > 0, "{text}");
     }
-    for text in ["FROM loose", "FROM parent", "FROM pairs WHERE a = 0\n", "nothing"] {
+    for text in [
+        "INSERT INTO kept (session, id) VALUES",
+        "INSERT INTO kept (session, name, raw, doc, list)",
+    ] {
+        assert!(asked_jointly(&proxy, other, text) > 0, "{text}");
+    }
+    for text in [
+        "INTO nested",
+        "RETURNING",
+        "FROM loose",
+        "FROM parent",
+        "FROM pairs WHERE a = 0\n",
+        "nothing",
+    ] {
         assert_eq!(asked_jointly(&proxy, other, text), 0, "{text}");
     }
 }
