@@ -218,15 +218,23 @@ impl Statements {
 
     /// A statement of the proxy's own, which stands for this one.
     pub(crate) fn beside(&self, statement: &Statement, text: &str) -> Arc<Statement> {
-        self.ours(text, &statement.identity.settings)
+        self.ours(text, &[], &statement.identity.settings, 0)
     }
 
-    /// A statement of the proxy's own, which is no client's.
-    pub(crate) fn ours(&self, text: &str, settings: &Arc<Settings>) -> Arc<Statement> {
+    /// A statement of the proxy's own, which is no client's, with parameters of these types.
+    pub(crate) fn ours(
+        &self,
+        text: &str,
+        types: &[u32],
+        settings: &Arc<Settings>,
+        schema_changes: u64,
+    ) -> Arc<Statement> {
+        let count = u16::try_from(types.len()).expect("a text has no more").to_be_bytes();
+        let types: Vec<u8> = types.iter().flat_map(|number| number.to_be_bytes()).collect();
         let identity = Arc::new(Identity {
-            definition: [text.as_bytes(), &[0, 0, 0]].concat().into(),
+            definition: [text.as_bytes(), &[0], &count, &types].concat().into(),
             settings: Arc::clone(settings),
-            schema_changes: 0,
+            schema_changes,
         });
         self.table.lock().make(&identity)
     }

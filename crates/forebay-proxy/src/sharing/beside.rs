@@ -20,8 +20,8 @@ pub(crate) struct Beside {
 impl Beside {
     pub(crate) fn new(statements: &Statements, settings: &Arc<Settings>) -> Self {
         Self {
-            lock: statements.ours("SELECT pg_catalog.set_config('lock_timeout',$1,true)", settings),
-            guard: statements.ours(&facts::guard(), settings),
+            lock: statements.ours("SELECT pg_catalog.set_config('lock_timeout',$1,true)", &[], settings, 0),
+            guard: statements.ours(&facts::guard(), &[], settings, 0),
         }
     }
 }

@@ -122,6 +122,11 @@ impl Joint {
         None
     }
 
+    /// Whether it is known to have no form.
+    pub(crate) fn has_none(&self) -> bool {
+        matches!(&*self.known.lock(), Known::None)
+    }
+
     /// What one of those who asked has bound made all fail: it may do so again.
     pub(crate) fn was_given_a_bad_value(form: &Form) {
         form.singly.store(SINGLY, Ordering::Relaxed);
@@ -178,9 +183,6 @@ async fn find(
     let Some((text, shape)) = text.and_then(|text| Some((text, Shape::of(text)?))) else {
         return Ok(None);
     };
-    if shape.parameters() > PARAMETERS_MAX {
-        return Ok(None);
-    }
     let has_it = ask(server, &shape.ask_table()).await?;
     if has_it.is_none_or(|rows| rows.is_empty()) {
         return Ok(None);
@@ -237,7 +239,8 @@ pub(crate) enum Shape {
 
 impl Shape {
     pub(crate) fn of(text: &str) -> Option<Self> {
-        point(text).map(Self::Point).or_else(|| row(text).map(Self::Row))
+        let shape = point(text).map(Self::Point).or_else(|| row(text).map(Self::Row));
+        shape.filter(|shape| shape.parameters() <= PARAMETERS_MAX)
     }
 
     /// The text, with parameters only.
@@ -456,8 +459,9 @@ pub(crate) struct Group {
     is_place_binary: bool,
     /// What tells the columns.
     description: Bytes,
-    /// The one row of each, if it has one.
-    rows: Vec<Option<Bytes>>,
+    /// Where the one row of each is, if it has one.
+    rows: Vec<Option<(usize, usize)>>,
+    held: BytesMut,
     /// What came is nobody's: each is asked by itself.
     pub(crate) is_void: bool,
 }
@@ -525,6 +529,7 @@ impl Group {
             is_place_binary,
             description: Bytes::new(),
             rows: vec![None; members.len()],
+            held: BytesMut::new(),
             is_void: false,
         };
         Some((group, body))
@@ -547,8 +552,10 @@ impl Group {
                 None => self.is_void = true,
             },
             b'D' => match row_of(&message[HEADER_BYTES..], self.is_place_binary) {
-                Some((place, row)) if self.rows.get(place).is_some_and(Option::is_none) => {
-                    self.rows[place] = Some(row);
+                Some((place, count, columns)) if self.rows.get(place).is_some_and(Option::is_none) => {
+                    let begin = self.held.len();
+                    frames::put(&mut self.held, b'D', &[&count, columns]);
+                    self.rows[place] = Some((begin, self.held.len()));
                 }
                 _ => self.is_void = true,
             },
@@ -576,8 +583,8 @@ impl Group {
         out.extend_from_slice(&self.description);
         match &self.rows[at] {
             _ if self.is_change() => frames::put(out, b'C', &[b"INSERT 0 1\0"]),
-            Some(row) => {
-                out.extend_from_slice(row);
+            Some((begin, end)) => {
+                out.extend_from_slice(&self.held[*begin..*end]);
                 frames::put(out, b'C', &[b"SELECT 1\0"]);
             }
             None => frames::put(out, b'C', &[b"SELECT 0\0"]),
@@ -585,8 +592,8 @@ impl Group {
     }
 }
 
-/// The place that a row begins with, from 0 on, and the DataRow without it.
-fn row_of(body: &[u8], is_binary: bool) -> Option<(usize, Bytes)> {
+/// The place that a row begins with, from 0 on, the count of the columns behind it, and those.
+fn row_of(body: &[u8], is_binary: bool) -> Option<(usize, [u8; 2], &[u8])> {
     let (count, rest) = body.split_first_chunk::<2>()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let (place, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
@@ -595,9 +602,7 @@ fn row_of(body: &[u8], is_binary: bool) -> Option<(usize, Bytes)> {
         false => std::str::from_utf8(place).ok()?.parse().ok()?,
     };
     let count = u16::from_be_bytes(*count).checked_sub(1)?;
-    let mut row = BytesMut::with_capacity(HEADER_BYTES + 2 + rest.len());
-    frames::put(&mut row, b'D', &[&count.to_be_bytes(), rest]);
-    Some((usize::try_from(place).ok()?.checked_sub(1)?, row.freeze()))
+    Some((usize::try_from(place).ok()?.checked_sub(1)?, count.to_be_bytes(), rest))
 }
 
 /// A list in the binary format: one dimension, from 1 on.
@@ -645,4 +650,118 @@ fn put_text(body: &mut BytesMut, values: &[Option<&[u8]>], is_utf8: bool) -> Opt
     }
     body.put_u8(b'}');
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bind(formats: &[u16], values: &[Option<&[u8]>], results: &[u16]) -> BytesMut {
+        let mut body = BytesMut::new();
+        let put_codes = |body: &mut BytesMut, codes: &[u16]| {
+            body.put_u16(u16::try_from(codes.len()).unwrap());
+            codes.iter().for_each(|code| body.put_u16(*code));
+        };
+        put_codes(&mut body, formats);
+        body.put_u16(u16::try_from(values.len()).unwrap());
+        for value in values {
+            match value {
+                Some(value) => {
+                    body.put_u32(u32::try_from(value.len()).unwrap());
+                    body.extend_from_slice(value);
+                }
+                None => body.put_u32(u32::MAX),
+            }
+        }
+        put_codes(&mut body, results);
+        body
+    }
+
+    #[test]
+    fn what_is_bound_is_taken_apart_or_not_at_all() {
+        let values = [Some(&b"5"[..]), None, Some(b"")];
+        let body = bind(&[1, 0, 1], &values, &[1]);
+        let bound = Bound::of(&body).unwrap();
+        assert!(bound.values.iter().map(Option::as_deref).eq(values));
+        let formats: Vec<_> = (0..3).map(|at| is_binary(bound.formats, at)).collect();
+        assert_eq!(formats, [Some(true), Some(false), Some(true)]);
+        assert_eq!(is_binary(bound.results, 7), Some(true), "one is for all");
+        for length in 0..body.len() {
+            assert!(Bound::of(&body[..length]).is_none(), "{length}");
+        }
+        assert!(Bound::of(&[&body[..], &[0]].concat()).is_none());
+        assert_eq!(is_binary(&[0, 1, 0, 2], 0), None, "no format");
+        assert_eq!(is_binary(&[0, 0], 3), Some(false));
+        assert_eq!(is_binary(&[0, 2, 0, 0, 0, 1], 2), None);
+    }
+
+    #[test]
+    fn lists_have_each_value_as_it_was() {
+        let mut body = BytesMut::new();
+        let values = [Some(&b"a"[..]), None, Some(b"NULL"), Some(b""), Some(b"\"\\,{}")];
+        put_text(&mut body, &values, false).unwrap();
+        assert_eq!(&body[..], br#"{"a",NULL,"NULL","","\"\\,{}"}"#);
+        // A byte of a letter that looks like a sign.
+        for (value, is_utf8, may) in [
+            (&b"\x81\x5c"[..], false, false),
+            (b"\x81\x5c", true, false),
+            ("\u{fc}\"".as_bytes(), true, true),
+            ("\u{fc}\"".as_bytes(), false, false),
+            ("\u{fc}".as_bytes(), false, true),
+        ] {
+            let put = put_text(&mut BytesMut::new(), &[Some(value)], is_utf8);
+            assert_eq!(put.is_some(), may, "{value:?} {is_utf8}");
+        }
+        let mut body = BytesMut::new();
+        put_binary(&mut body, INT4, &[Some(&[0, 0, 0, 7]), None]).unwrap();
+        let wanted = [
+            [0, 0, 0, 1],
+            [0, 0, 0, 1],
+            [0, 0, 0, 23],
+            [0, 0, 0, 2],
+            [0, 0, 0, 1],
+            [0, 0, 0, 4],
+            [0, 0, 0, 7],
+            [255; 4],
+        ];
+        assert_eq!(body[..], wanted.concat());
+    }
+
+    #[test]
+    fn a_row_tells_its_place_and_is_told_without() {
+        let text = b"\x00\x03\x00\x00\x00\x0212\x00\x00\x00\x01x\xff\xff\xff\xff";
+        let (place, count, rest) = row_of(text, false).unwrap();
+        assert_eq!((place, count, rest), (11, [0, 2], &text[8..]));
+        let binary = b"\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x03";
+        assert_eq!(row_of(binary, true), Some((2, [0, 0], &[][..])));
+        assert_eq!(
+            row_of(b"\x00\x01\x00\x00\x00\x010", false),
+            None,
+            "they are counted from 1"
+        );
+        assert_eq!(row_of(&text[..7], false), None);
+        let described = [&b"\x00\x02place\x00"[..], &[1; 18], b"other\x00", &[2; 18]].concat();
+        let rest = without_place(&described).unwrap();
+        assert_eq!(rest[..], [&b"\x00\x01other\x00"[..], &[2; 18]].concat());
+        assert_eq!(without_place(b"\x00\x00"), None);
+    }
+
+    #[test]
+    fn literals_become_values_where_all_others_are_alike() {
+        let text = "SELECT a FROM t WHERE id = 5 AND name = 'x' AND n > 7";
+        let shape = Shape::of(text).unwrap();
+        assert_eq!(shape.text(), "SELECT a FROM t WHERE id = $1 AND name = $2 AND n > 7");
+        let literals_of = |text| forebay_sql::literals(text).unwrap();
+        let own: Vec<Box<str>> = literals_of(text)
+            .iter()
+            .map(|literal| literal.written().into())
+            .collect();
+        let of = |text: &'static str| Bound::of_literals(&shape, &own, &literals_of(text));
+        let (bound, types) = of("SELECT a FROM t WHERE id = 3000000000 AND name = 'it''s' AND n > 7").unwrap();
+        let values: Vec<_> = bound.values.iter().map(|value| value.as_deref().unwrap()).collect();
+        assert_eq!((values, types), (vec![&b"3000000000"[..], b"it's"], vec![INT8, 0]));
+        assert!(of("SELECT a FROM t WHERE id = 5 AND name = 'x' AND n > 8").is_none());
+        assert!(of("SELECT a FROM t WHERE id = 99999999999999999999 AND name = 'x' AND n > 7").is_none());
+        assert!(of("SELECT a FROM t WHERE id = 5 AND name = E'x' AND n > 7").is_none());
+    }
 }

@@ -76,6 +76,8 @@ struct Many {
     literals: Vec<Box<str>>,
     /// Those that are prepared instead of a text with literals, by their parameters' types.
     statements: Mutex<Vec<(Vec<u32>, Arc<Statement>)>>,
+    /// One of them is known to have no joint form.
+    is_vain: AtomicBool,
 }
 
 /// So many of them are kept: of two integer types and texts, of two values.
@@ -162,6 +164,7 @@ impl Plan {
                     shape,
                     literals: literals.iter().map(|literal| literal.written().into()).collect(),
                     statements: Mutex::default(),
+                    is_vain: AtomicBool::new(false),
                 })
             }),
             ..plan
@@ -180,7 +183,8 @@ impl Plan {
         statements: &Statements,
         settings: &Arc<Settings>,
     ) -> Option<(Arc<Statement>, Bound<'a>)> {
-        let many = self.many.as_ref().filter(|many| !many.shape.literals().is_empty())?;
+        let can_be = |many: &&Many| !many.shape.literals().is_empty() && !many.is_vain.load(Ordering::Relaxed);
+        let many = self.many.as_ref().filter(can_be)?;
         let (bound, types) = Bound::of_literals(&many.shape, &many.literals, &literals(text)?)?;
         let changes = self.schema_changes.load(Ordering::Acquire);
         let mut known = many.statements.lock();
@@ -188,15 +192,12 @@ impl Plan {
             .iter()
             .find(|(of_these, statement)| *of_these == types && statement.is_of(changes))
         {
+            if statement.joint().has_none() {
+                many.is_vain.store(true, Ordering::Relaxed);
+            }
             return Some((Arc::clone(statement), bound));
         }
-        let mut definition = many.shape.text().as_bytes().to_vec();
-        definition.push(0);
-        definition.extend_from_slice(&u16::try_from(types.len()).ok()?.to_be_bytes());
-        types
-            .iter()
-            .for_each(|number| definition.extend_from_slice(&number.to_be_bytes()));
-        let statement = statements.of(&definition, settings, changes);
+        let statement = statements.ours(many.shape.text(), &types, settings, changes);
         if known.len() >= STATEMENTS_MAX {
             known.clear();
         }
@@ -248,6 +249,9 @@ impl Plan {
             // What is learnt is of before. Who has travelled already has done so before, too.
             *self.learnt.lock() = Learnt::Nothing;
             self.until_ms.store(0, Ordering::Release);
+            if let Some(many) = &self.many {
+                many.is_vain.store(false, Ordering::Relaxed);
+            }
             self.schema_changes.store(schema_changes, Ordering::Release);
         }
         now_ms() >= self.until_ms.load(Ordering::Acquire) && !self.is_asked.swap(true, Ordering::AcqRel)

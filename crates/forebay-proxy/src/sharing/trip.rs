@@ -480,6 +480,9 @@ impl<'a> Alike<'a> {
                 Some((likeness, statement, bound))
             }),
             Ask::Extended { bound, steps, .. } => job.statement.as_ref().and_then(|statement| {
+                if statement.joint().has_none() {
+                    return None;
+                }
                 let bound = Bound::of(bound)?;
                 let likeness = Likeness::of(statement, Some(*steps), &bound)?;
                 Some((likeness, Arc::clone(statement), bound))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use testbed::{Behaviour, Forebay, Proxy as Way};
 
-use crate::client::{Client, message, query};
+use crate::client::{Client, message, query, sync, whole};
 use crate::{as_user, at, postgres, proxy, proxy_of};
 
 const CLIENTS: usize = 16;
@@ -82,6 +82,98 @@ fn who_is_far_from_the_server_shares_too() {
     }
 }
 
+/// Those who read or insert a row each are asked as one, once it is known how; each has its own answer, also where one of them fails.
+#[test]
+fn who_asks_alike_is_asked_as_one() {
+    let proxy = with_admin(&[]);
+    let mut admin = at(proxy.address());
+    admin.run("CREATE TABLE alike (id int PRIMARY KEY, note text)");
+    until_known(
+        &mut admin,
+        "alike",
+        "INSERT INTO alike VALUES (-1, 'x') ON CONFLICT DO NOTHING",
+    );
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| at(proxy.address())).collect();
+    let mut number = 0;
+    let mut insert = |clients: &mut [Client], is_extended: bool| {
+        let first = number;
+        for client in &mut *clients {
+            let id = number.to_string();
+            match is_extended {
+                true => client.send(
+                    &[
+                        whole("INSERT INTO alike VALUES ($1, $2) /* batch:400 */", &[&id, "x"]),
+                        sync(),
+                    ]
+                    .concat(),
+                ),
+                false => client.send(&query(&format!(
+                    "INSERT INTO alike VALUES ({id}, 'it''s {id}') /* batch:400 */"
+                ))),
+            }
+            number += 1;
+        }
+        let answers: Vec<_> = clients.iter_mut().map(Client::answer).collect();
+        for (answer, id) in answers.iter().zip(first..) {
+            let kinds = if is_extended { "12C" } else { "C" };
+            assert_eq!(
+                (answer.kinds().as_str(), answer.tags()),
+                (kinds, vec!["INSERT 0 1".to_owned()]),
+                "{id}"
+            );
+        }
+    };
+    let jointly = |admin: &mut Client, begins: &str| -> u64 {
+        let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+        let rows = shown.rows().into_iter();
+        let of = rows.filter(|row| row[2].as_deref().is_some_and(|text| text.starts_with(begins)));
+        of.map(|row| row[7].as_deref().expect("a number").parse::<u64>().expect("a number"))
+            .sum()
+    };
+    for is_extended in [true, false] {
+        // Before it is learnt that it may be shared, that it is quick, and how it is asked as one.
+        for _ in 0..4 {
+            insert(&mut clients, is_extended);
+        }
+    }
+    assert!(jointly(&mut admin, "INSERT INTO alike VALUES ($1") >= CLIENTS as u64);
+    assert!(jointly(&mut admin, "INSERT INTO alike VALUES (0") >= CLIENTS as u64);
+    // One has what is there already.
+    let total = number;
+    for (at, client) in clients.iter_mut().enumerate() {
+        let id = if at == 5 { 7 } else { total + at };
+        client.send(&query(&format!("INSERT INTO alike VALUES ({id}, 'x') /* batch:400 */")));
+    }
+    for (at, client) in clients.iter_mut().enumerate() {
+        let answer = client.answer();
+        match at {
+            5 => assert_eq!(answer.sqlstate(), "23505"),
+            _ => assert_eq!(answer.tags(), ["INSERT 0 1"]),
+        }
+    }
+    let count = admin.ask("SELECT count(*) FROM alike WHERE id >= 0");
+    assert_eq!(count, (total + CLIENTS - 1).to_string());
+    for _ in 0..4 {
+        for (at, client) in clients.iter_mut().enumerate() {
+            let id = 4 * CLIENTS + 2 * at - 10;
+            client.send(&query(&format!(
+                "SELECT note, id FROM alike WHERE id = {id} /* batch:400 */"
+            )));
+        }
+        for (at, client) in clients.iter_mut().enumerate() {
+            let id = 4 * CLIENTS + 2 * at - 10;
+            let note = if id < 4 * CLIENTS {
+                "x".to_owned()
+            } else {
+                format!("it's {id}")
+            };
+            assert_eq!(client.answer().rows(), [vec![Some(note), Some(id.to_string())]]);
+        }
+    }
+    assert!(jointly(&mut admin, "SELECT note, id FROM alike") >= CLIENTS as u64);
+    admin.run("DROP TABLE alike");
+}
+
 /// Who has much to do is in others' way, and they in its: also where it is the only one, so that the server may be far away as well.
 #[test]
 fn what_has_much_to_do_is_found_out_and_goes_alone() {
@@ -121,7 +213,8 @@ fn a_connection_prepares_what_goes_beside_once() {
     let proxy = with_admin(&["--max-server-connections", "1"]);
     let mut other = at(proxy.address());
     let prepared = |client: &mut Client| -> u64 {
-        let count = "SELECT count(*) FROM pg_prepared_statements";
+        // But for what was asked of each table.
+        let count = "SELECT count(*) FROM pg_prepared_statements WHERE statement NOT LIKE '%beside\\_%'";
         client.ask(count).parse().expect("a number")
     };
     let before = prepared(&mut other);
