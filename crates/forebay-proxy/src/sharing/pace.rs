@@ -52,7 +52,8 @@ impl Pace {
         let (elapsed_ns, cost) = (nanoseconds(elapsed), self.cost.load(Ordering::Relaxed));
         // Two at once may each forget the other's: it is an estimate, and the next one mends it.
         let now = match elapsed_ns.checked_sub(cost) {
-            Some(beyond) => cost.saturating_add(beyond / FORGOTTEN_PART),
+            // Who waits for a lock says nothing of the way.
+            Some(beyond) => cost.saturating_add(beyond.min(nanoseconds(COST_MAX)) / FORGOTTEN_PART),
             None => elapsed_ns,
         };
         let now = now.min(nanoseconds(COST_MAX));
@@ -121,6 +122,14 @@ mod tests {
         let seen = (1..).find(|_| pace.took(ms(5))).expect("it is");
         // Of five, four have to be forgotten: as many as that takes at a part of 2,048 each.
         assert!((3_000..3_600).contains(&seen), "{seen}");
+    }
+
+    #[test]
+    fn one_who_waits_for_long_says_little() {
+        let pace = Pace::new(ms(1));
+        pace.took(ms(1));
+        pace.took(Duration::from_secs(3600));
+        assert!(pace.cost() < ms(1) + Duration::from_micros(10), "{:?}", pace.cost());
     }
 
     #[test]
