@@ -201,6 +201,7 @@ impl Session {
             numbers: Numbers::of(limits.session_functions),
             has_own_numbers: false,
             has_taken: false,
+            has_cancelled: false,
             owes_cancel: false,
             gives_commands: identity.is_admin,
             has_command: false,

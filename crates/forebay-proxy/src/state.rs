@@ -83,6 +83,8 @@ pub(crate) struct State {
     pub(crate) has_own_numbers: bool,
     /// Something of the client's was taken since it has the connection.
     pub(crate) has_taken: bool,
+    /// It had cancelled what it asks before it had the connection.
+    pub(crate) has_cancelled: bool,
     /// It has cancelled what it has asked, which the server is to be told once it has that.
     pub(crate) owes_cancel: bool,
     /// Bytes of a message that is passing through to the server.
@@ -107,7 +109,8 @@ pub(crate) struct State {
 impl State {
     /// Brings a server connection to what the client has set. It may have cancelled what it asks already.
     pub(crate) fn settle_in(&mut self, server: &mut Server, is_cancelled: bool) {
-        self.owes_cancel = is_cancelled;
+        self.has_cancelled = is_cancelled;
+        self.owes_cancel = false;
         self.registration.entry.set_doing(match self.mode {
             PoolMode::Transaction => Doing::Active,
             PoolMode::Session => Doing::Pinned,
@@ -151,7 +154,7 @@ impl State {
     pub(crate) fn is_reached_by_cancels(&mut self, server: &Server) {
         let entry = &self.registration.entry;
         entry.set_running(Some(server.cancel.clone()));
-        self.owes_cancel |= entry.has_travelled();
+        self.owes_cancel |= entry.has_travelled() | std::mem::take(&mut self.has_cancelled);
     }
 
     /// A text may ask for the last number of a sequence. Where they may be somebody else's there are none from now on, but inside of a

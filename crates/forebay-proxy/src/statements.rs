@@ -14,7 +14,6 @@ use crate::effects::Suspects;
 use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
 use crate::settings::Settings;
-use crate::sharing::joint::Joint;
 use crate::sharing::plan::Plan;
 
 /// So much is shown of a text.
@@ -45,8 +44,6 @@ pub(crate) struct Statement {
     hints: Hints,
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
-    /// How many who execute it are asked as one.
-    joint: Joint,
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -149,11 +146,6 @@ impl Statement {
         Some(made)
     }
 
-    /// How many who execute it are asked as one, as far as is known.
-    pub(crate) fn joint(&self) -> &Joint {
-        &self.joint
-    }
-
     /// What tells it from all others.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -190,7 +182,6 @@ impl Table {
             may_copy_in: may_copy_in(text),
             hints: hints_of(text),
             plan: Mutex::new(None),
-            joint: Joint::default(),
         })
     }
 }
@@ -219,6 +210,11 @@ impl Statements {
     /// A statement of the proxy's own, which stands for this one.
     pub(crate) fn beside(&self, statement: &Statement, text: &str) -> Arc<Statement> {
         self.ours(text, &[], &statement.identity.settings, 0)
+    }
+
+    /// The same once more, which no connection has prepared.
+    pub(crate) fn anew(&self, statement: &Statement) -> Arc<Statement> {
+        self.table.lock().make(&statement.identity)
     }
 
     /// A statement of the proxy's own, which is no client's, with parameters of these types.

@@ -125,7 +125,9 @@ fn edited(sql: &str, edits: &[(Range<usize>, String)]) -> String {
 }
 
 fn written(query: &str, parameters: &[Parameter], name: &str, is_ordered: bool) -> String {
-    let mut sql = format!("SELECT {name}keys.{name}place, {name}rows.* FROM unnest(");
+    // Of several lists it is the server's own whatever others there are, and of one if it is named so.
+    let schema = if parameters.len() == 1 { "pg_catalog." } else { "" };
+    let mut sql = format!("SELECT {name}keys.{name}place, {name}rows.* FROM {schema}unnest(");
     let mut columns = String::new();
     for (number, parameter) in (1..).zip(parameters) {
         let comma = if number == 1 { "" } else { ", " };
@@ -171,7 +173,7 @@ mod tests {
     fn the_query_stands_as_it_is_but_for_its_parameters() {
         assert_eq!(
             of("SELECT a, '$1' FROM t WHERE b = $1 -- $1 ;", &[false]).unwrap(),
-            "SELECT forebay_keys.forebay_place, forebay_rows.* FROM unnest($1::_int8) WITH ORDINALITY AS \
+            "SELECT forebay_keys.forebay_place, forebay_rows.* FROM pg_catalog.unnest($1::_int8) WITH ORDINALITY AS \
              forebay_keys(forebay_key_1, forebay_place) CROSS JOIN LATERAL (SELECT a, '$1' FROM t WHERE b = \
              (forebay_keys.forebay_key_1) -- $1 ;\n) AS forebay_rows"
         );

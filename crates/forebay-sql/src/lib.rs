@@ -37,5 +37,5 @@ pub use point::{Literal, Point, literals, point};
 pub use role::{Role, role};
 pub use row::{Row, row, rows};
 pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing, executes};
-pub use touches::{Change, ChangeKind, Effect, NotShown, Touches, called, touches};
+pub use touches::{Change, ChangeKind, Effect, NotShown, Touches, called, names, touches};
 pub use verb::{Verb, verb};

@@ -1,8 +1,9 @@
 //! Point: a query of PostgreSQL's for the row that has these values in these columns.
 //!
 //! Promises: where there is one row of such values at most, the query has one row at most, whatever else it asks of it: it reads columns of one
-//! table and nothing beside. In what stands instead of it, its text is as it was, but that the values are parameters. Knows no table:
-//! whether the columns are a key is to be asked of the catalog.
+//! table and nothing beside. In what stands instead of it, its text is as it was, but that numbers are parameters: what type a string is of is
+//! for its column to say, which may have another by now. Parameters are compared with columns, or bound the rows, and nothing else, so that
+//! nothing comes of them where there is no row. Knows no table: whether the columns are a key is to be asked of the catalog.
 
 use std::ops::Range;
 
@@ -29,37 +30,25 @@ pub struct Point {
     pub literals: Vec<usize>,
 }
 
-/// A literal of a text.
+/// A literal of a text, as it stands there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Literal<'t> {
-    /// A number that is written in digits alone, and has no sign.
-    Digits(&'t str),
-    /// What stands between two quotes, in which a quote is written twice.
-    Text(&'t str),
-    /// Any other, as it stands.
-    Other(&'t str),
-}
+pub struct Literal<'t>(pub &'t str);
 
 impl<'t> Literal<'t> {
-    /// What tells it from others of its kind.
-    #[must_use]
-    pub fn written(&self) -> &'t str {
-        match self {
-            Self::Digits(text) | Self::Text(text) | Self::Other(text) => text,
-        }
+    pub(super) fn of(token: &Token<'t>) -> Option<Self> {
+        matches!(token.kind, Kind::Digits | Kind::Text).then_some(Self(token.text))
     }
 
-    pub(super) fn of(token: &Token<'t>) -> Option<Self> {
-        let text = token.text;
-        match token.kind {
-            Kind::Digits if text.bytes().all(|byte| byte.is_ascii_digit()) => Some(Self::Digits(text)),
-            Kind::Text => {
-                let inner = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
-                Some(inner.map_or(Self::Other(text), Self::Text))
-            }
-            Kind::Digits => Some(Self::Other(text)),
-            _ => None,
-        }
+    /// The number, where it is written in digits alone; it has no sign.
+    #[must_use]
+    pub fn digits(&self) -> Option<&'t str> {
+        self.0.bytes().all(|byte| byte.is_ascii_digit()).then_some(self.0)
+    }
+
+    /// What stands between two quotes, in which a quote is written twice.
+    #[must_use]
+    pub fn string(&self) -> Option<&'t str> {
+        self.0.strip_prefix('\'')?.strip_suffix('\'')
     }
 }
 
@@ -91,14 +80,22 @@ pub fn point(sql: &str) -> Option<Point> {
     conjuncts(select.selection.as_ref()?, &mut |conjunct| {
         equalities.extend(equality(conjunct));
     });
-    let mut parameters = 0;
+    let (mut parameters, mut count) = (0, 0);
     for (_, token) in all.iter().filter(|(_, token)| token.kind == Kind::Parameter) {
         parameters = parameters.max(syntax::parameter(Dialect::Postgres, token.text, 0)? + 1);
+        count += 1;
+    }
+    let compared = equalities.iter().filter(|(_, value)| is_parameter(value)).count();
+    if count != compared + usize::from(is_bounded_by_parameter(query)) {
+        return None;
     }
     let mut text = sql[..end].to_owned();
     let mut literals = Vec::new();
     if parameters == 0 {
-        let places = equalities.iter().map(|(column, value)| place_of(&all, column, value));
+        let numbers = equalities
+            .iter()
+            .filter(|(_, value)| matches!(value, ast::Value::Number(..)));
+        let places = numbers.map(|(column, value)| place_of(&all, column, value));
         let mut places = places.collect::<Option<Vec<_>>>()?;
         places.sort_unstable();
         parameters = places.len();
@@ -148,6 +145,23 @@ fn is_plain(query: &ast::Query, select: &ast::Select) -> bool {
         })
 }
 
+fn is_parameter(value: &ast::Value) -> bool {
+    matches!(value, ast::Value::Placeholder(_))
+}
+
+/// Whether how many rows there are at most is a parameter.
+fn is_bounded_by_parameter(query: &ast::Query) -> bool {
+    let Some(ast::LimitClause::LimitOffset {
+        limit: Some(ast::Expr::Value(limit)),
+        offset: None,
+        ..
+    }) = &query.limit_clause
+    else {
+        return false;
+    };
+    is_parameter(&limit.value)
+}
+
 /// What must hold for each row, one by one.
 fn conjuncts<'a>(condition: &'a ast::Expr, each: &mut impl FnMut(&'a ast::Expr)) {
     match condition {
@@ -194,9 +208,8 @@ fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Val
         let [(_, before), (_, equals), (_, token)] = &tokens[at..at + 3] else {
             return false;
         };
-        let is_value = match (value, Literal::of(token)) {
-            (ast::Value::Number(digits, _), Some(Literal::Digits(text))) => digits == text,
-            (ast::Value::SingleQuotedString(text), Some(Literal::Text(inner))) => inner.replace("''", "'") == *text,
+        let is_value = match value {
+            ast::Value::Number(digits, _) => token.kind == Kind::Digits && token.text == digits,
             _ => false,
         };
         is_value && equals.is_symbol("=") && matches!(name(before), Ok(Some(name)) if name == column)
@@ -248,11 +261,11 @@ mod tests {
                 2,
             ),
             (
-                "SELECT t.* FROM s.t WHERE (kind = 'it' AND (ID = $2)) AND other > $1",
-                &["kind", "id"],
+                "SELECT t.* FROM s.t WHERE (kind = 'it' AND (ID = $2)) AND other = $1 AND o > 5",
+                &["kind", "id", "other"],
                 2,
             ),
-            ("SELECT a FROM s.t WHERE n = 5 AND o > $1", &["n"], 1),
+            ("SELECT a FROM s.t WHERE n = 5 AND o = $1", &["n", "o"], 1),
         ] {
             assert_eq!(shown(sql), is("s.t", columns, sql, parameters, &[]), "{sql}");
         }
@@ -274,10 +287,10 @@ mod tests {
                 &[1],
             ),
             (
-                "SELECT a FROM t WHERE id = 'it''s' AND o.n = 5 LIMIT 21",
-                &["id", "n"],
-                "SELECT a FROM t WHERE id = $1 AND o.n = $2 LIMIT 21",
-                &[0, 1],
+                "SELECT a FROM t WHERE id = 'it''s' AND o.n = 5 AND m = 7 LIMIT 21",
+                &["id", "n", "m"],
+                "SELECT a FROM t WHERE id = 'it''s' AND o.n = $1 AND m = $2 LIMIT 21",
+                &[1, 2],
             ),
             (
                 "SELECT a FROM t WHERE \"id\" =5 -- of 5",
@@ -288,17 +301,13 @@ mod tests {
         ] {
             assert_eq!(shown(sql), is("t", columns, text, literals.len(), literals), "{sql}");
         }
-        assert_eq!(
-            literals("SELECT 1, 'it''s', 1.5, E'x' FROM t WHERE id = 5"),
-            Some(vec![
-                Literal::Digits("1"),
-                Literal::Text("it''s"),
-                Literal::Digits("1"),
-                Literal::Digits("5"),
-                Literal::Other("E'x'"),
-                Literal::Digits("5"),
-            ])
-        );
+        let told = literals("SELECT 1, 'it''s', E'x', $$y$$ FROM t WHERE id = 5").unwrap();
+        let texts: Vec<_> = told.iter().map(|literal| literal.0).collect();
+        assert_eq!(texts, ["1", "'it''s'", "E'x'", "$$y$$", "5"]);
+        let digits: Vec<_> = told.iter().map(Literal::digits).collect();
+        assert_eq!(digits, [Some("1"), None, None, None, Some("5")]);
+        let strings: Vec<_> = told.iter().map(Literal::string).collect();
+        assert_eq!(strings, [None, Some("it''s"), None, None, None]);
     }
 
     #[test]
@@ -322,6 +331,10 @@ mod tests {
             "SELECT a FROM t WHERE id = 5 AND id = 5",
             "SELECT a FROM t WHERE id = E'5'",
             "SELECT a FROM t WHERE id = $1::int",
+            "SELECT a FROM t WHERE id = $1 AND n > $2",
+            "SELECT a FROM t WHERE id = $1 AND name ~ $2",
+            "SELECT a FROM t WHERE id = $1 OFFSET $2",
+            "SELECT a FROM t WHERE id = 'text'",
             "SELECT a FROM t WHERE id + 1 = $1",
             "SELECT a + 1 FROM t WHERE id = $1",
             "SELECT a FROM t WHERE id IN ($1)",

@@ -49,9 +49,9 @@ pub fn row(sql: &str) -> Option<Row> {
     let mut literals = Vec::new();
     if parameters == 0 {
         let values = cells.iter().filter_map(|cell| match &all[cell.clone()] {
-            [(_, token)] if matches!(Literal::of(token), Some(Literal::Digits(_) | Literal::Text(_))) => {
-                Some(cell.start)
-            }
+            [(_, token)] => Literal::of(token)
+                .filter(|literal| literal.digits().or(literal.string()).is_some())
+                .map(|_| cell.start),
             _ => None,
         });
         let places: Vec<usize> = values.collect();
@@ -86,7 +86,7 @@ pub fn rows(sql: &str, lists: &[String]) -> Option<String> {
         selected.push(match &all[cell] {
             [(_, token)] if token.kind == Kind::Parameter => {
                 let number = syntax::parameter(Dialect::Postgres, token.text, 0)?;
-                format!("unnest(${}::{})", number + 1, lists.get(number)?)
+                format!("pg_catalog.unnest(${}::{})", number + 1, lists.get(number)?)
             }
             _ => sql[range].to_owned(),
         });
@@ -125,7 +125,7 @@ fn is_value(tokens: &[(Range<usize>, Token<'_>)]) -> bool {
     let of_number = |token: &Token<'_>| token.kind == Kind::Digits || token.is_symbol(".");
     match tokens {
         [(_, token)] if token.kind == Kind::Parameter => true,
-        [(_, token)] if token.kind == Kind::Text => matches!(Literal::of(token), Some(Literal::Text(_))),
+        [(_, token)] if token.kind == Kind::Text => Literal(token.text).string().is_some(),
         [(_, token)] if token.kind == Kind::Word => ["NULL", "TRUE", "FALSE"].iter().any(|word| token.is_word(word)),
         [(_, sign), rest @ ..] if sign.is_symbol("-") => {
             !rest.is_empty() && rest.iter().all(|(_, token)| of_number(token))
@@ -200,7 +200,9 @@ mod tests {
         let lists = ["pg_catalog.int4[]".to_owned(), "pg_catalog.text[]".to_owned()];
         assert_eq!(
             rows("INSERT INTO t (a, b, c) VALUES ($2, 'x', $1) ;", &lists).as_deref(),
-            Some("INSERT INTO t (a, b, c) SELECT unnest($2::pg_catalog.text[]), 'x', unnest($1::pg_catalog.int4[])")
+            Some(
+                "INSERT INTO t (a, b, c) SELECT pg_catalog.unnest($2::pg_catalog.text[]), 'x', pg_catalog.unnest($1::pg_catalog.int4[])"
+            )
         );
         assert_eq!(rows("INSERT INTO t VALUES ($3)", &lists), None);
     }

@@ -116,6 +116,17 @@ pub fn called(expression: &str) -> Option<Vec<String>> {
     Some(called)
 }
 
+/// All names in a text, as they stand there, keywords among them. None where it cannot be read.
+pub fn names(sql: &str) -> Option<Vec<&str>> {
+    let tokens = tokens(sql)?;
+    let texts = tokens.into_iter().filter_map(|(_, token)| match token.kind {
+        Kind::Word => Some(token.text),
+        Kind::QuotedName => token.text.strip_prefix('"')?.strip_suffix('"'),
+        _ => None,
+    });
+    Some(texts.collect())
+}
+
 /// A name as the server keeps it.
 pub(super) fn name(token: &Token<'_>) -> Result<Option<String>, NotShown> {
     match token.kind {

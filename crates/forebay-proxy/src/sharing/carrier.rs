@@ -21,6 +21,8 @@ use crate::server::Server;
 const UNWANTED_FOR: Duration = Duration::from_millis(100);
 /// Another one carries those who come behind a trip of changes that takes longer: than a lock is waited for, by far.
 const CHANGE_PATIENCE_MIN: Duration = Duration::from_millis(100);
+/// What is asked of the catalog between two trips takes no longer: those who wait for the next one wait for it.
+const LEARNT_WITHIN: Duration = Duration::from_millis(100);
 /// So often others are let come, while more come.
 const GATHERING_MAX: usize = 16;
 
@@ -128,8 +130,7 @@ impl Carrier {
             let beside = self.company.beside(&self.pool.statements);
             let asks = Asks {
                 statements: &self.pool.statements,
-                settings: &self.company.settings,
-                min_jointly: self.company.min_jointly,
+                company: &self.company,
             };
             trip.put(server, beside, self.company.terms().lock_timeout_ms, &asks);
             let begun = Instant::now();
@@ -156,7 +157,18 @@ impl Carrier {
             if !server.is_settled() {
                 return Err(Lost);
             }
-            arrival.unknown.learn(&self.pool.statements, server).await?;
+            if !arrival.unknown.is_empty() {
+                // All are answered, and others who come are not to wait for them.
+                drop(taken.on_their_way);
+                let learning = arrival.unknown.learn(&self.pool.statements, server);
+                if let Ok(learnt) = timeout(LEARNT_WITHIN, learning).await {
+                    learnt?;
+                } else {
+                    // Somebody has a lock. What the connection is at is not known any more.
+                    server.interrupt();
+                    return Err(Lost);
+                }
+            }
             if self.pool.wants_back(server) {
                 return Ok(End::Yields);
             }

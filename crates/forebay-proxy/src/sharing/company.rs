@@ -10,12 +10,13 @@ use parking_lot::{Mutex, RwLock};
 
 use super::beside::Beside;
 use super::facts::Terms;
+use super::joint::Joint;
 use super::line::Line;
 use super::plan::{Kind, Plan};
 use super::terms::Sharing;
 use crate::beginning::Beginning;
 use crate::settings::Settings;
-use crate::statements::Statements;
+use crate::statements::{Statement, Statements};
 
 /// So many companies a pool has; sessions that have set yet something else go alone.
 const COMPANIES_MAX: usize = 256;
@@ -43,6 +44,8 @@ pub(crate) struct Company {
     /// So many who read a row each are asked as one.
     pub(crate) min_jointly: usize,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
+    /// How many who execute a statement are asked as one, by its number.
+    joints: Mutex<HashMap<u64, Arc<Joint>, foldhash::fast::RandomState>>,
     /// What the settings say of sharing; none before the server was asked.
     terms: Mutex<Option<Terms>>,
     /// What its carriers ask beside.
@@ -80,6 +83,7 @@ impl Companies {
                 settings: Arc::clone(settings),
                 min_jointly: self.sharing.min_jointly,
                 plans: RwLock::default(),
+                joints: Mutex::default(),
                 terms: Mutex::new(None),
                 beside: OnceLock::new(),
                 reads: Line::new(self.sharing.max_reads_alone, READ_CARRIERS_MAX, self.sharing.quick),
@@ -109,6 +113,15 @@ impl Company {
             plans.clear();
         }
         Some(Arc::clone(plans.entry(normal.into()).or_insert(plan)))
+    }
+
+    /// How many who execute this statement are asked as one, as far as is known.
+    pub(crate) fn joint(&self, statement: &Statement) -> Arc<Joint> {
+        let mut joints = self.joints.lock();
+        if joints.len() >= PLANS_MAX && !joints.contains_key(&statement.number()) {
+            joints.clear();
+        }
+        Arc::clone(joints.entry(statement.number()).or_default())
     }
 
     /// All that is known of statements.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use forebay_sql::{Literal, Parameter, Point, Row, lateral, point, row, rows};
+use forebay_sql::{Literal, Parameter, Point, Row, lateral, names, point, row, rows};
 use parking_lot::Mutex;
 
 use super::learning::{ask, describe};
@@ -30,13 +30,18 @@ use crate::statements::{Statement, Statements, text_of};
 /// A form that has failed is not tried for so long, and twice as long each time again.
 const FAILED_FOR: Duration = Duration::from_secs(10);
 const FAILED_FOR_MAX: Duration = Duration::from_secs(600);
+/// A longer name is cut, unless the server was built otherwise.
+const NAME_BYTES_MAX: usize = 63;
 /// Behind a value that made all of them fail each is asked by itself, on so many trips.
 const SINGLY: u32 = 16;
+/// Where there was no time to ask it is not asked again for so long.
+const NOT_ASKED_FOR: Duration = Duration::from_secs(1);
 /// More parameters than anybody who wants one row has.
 const PARAMETERS_MAX: usize = 32;
 
-/// Types of parameters: their numbers, those of lists of them, and the lists' names. Each reads a value alone as it does in a list.
-const TYPES: [(u32, u32, &str); 20] = [
+/// Types of parameters: their numbers, those of lists of them, and the lists' names. Each reads a value alone as it does in a list. An interval does
+/// not: as a literal it is read by the fields that its column has.
+const TYPES: [(u32, u32, &str); 19] = [
     (16, 1000, "bool"),
     (17, 1001, "bytea"),
     (20, 1016, "int8"),
@@ -53,7 +58,6 @@ const TYPES: [(u32, u32, &str); 20] = [
     (1083, 1183, "time"),
     (1114, 1115, "timestamp"),
     (1184, 1185, "timestamptz"),
-    (1186, 1187, "interval"),
     (1700, 1231, "numeric"),
     (2950, 2951, "uuid"),
     (3802, 3807, "jsonb"),
@@ -145,7 +149,7 @@ impl Joint {
     pub(crate) fn is_not_asked(&self) {
         let mut known = self.known.lock();
         if let Known::Asked = &*known {
-            *known = Known::Nothing;
+            *known = Known::Failed(Instant::now() + NOT_ASKED_FOR, 0);
         }
     }
 
@@ -187,7 +191,8 @@ async fn find(
     if has_it.is_none_or(|rows| rows.is_empty()) {
         return Ok(None);
     }
-    let Some((elements, columns)) = describe(server, statement).await? else {
+    // One that is prepared there already has the types that its parameters had then.
+    let Some((elements, columns)) = describe(server, &statements.anew(statement)).await? else {
         return Ok(None);
     };
     let types = elements
@@ -239,6 +244,10 @@ pub(crate) enum Shape {
 
 impl Shape {
     pub(crate) fn of(text: &str) -> Option<Self> {
+        if names(text).is_none_or(|names| names.iter().any(|name| name.len() > NAME_BYTES_MAX)) {
+            // Of one that is cut its client is told each time.
+            return None;
+        }
         let shape = point(text).map(Self::Point).or_else(|| row(text).map(Self::Row));
         shape.filter(|shape| shape.parameters() <= PARAMETERS_MAX)
     }
@@ -283,10 +292,6 @@ impl Shape {
     /// Asks whether the table is one for that: a row, if it is.
     fn ask_table(&self) -> String {
         let equals = "OPERATOR(pg_catalog.=)";
-        let has_own_unnest = format!(
-            "EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.proname {equals} 'unnest' \
-             AND p.oid OPERATOR(pg_catalog.>=) CAST(16384 AS pg_catalog.oid))"
-        );
         let is_it = |table: &str| {
             format!(
                 "c.oid {equals} CAST(pg_catalog.to_regclass({}) AS pg_catalog.oid)",
@@ -304,8 +309,7 @@ impl Shape {
                      AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
                      CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
                      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
-                     AND a.attname {equals} ANY (CAST(ARRAY[{columns}] AS pg_catalog.name[])) WHERE a.attname IS NULL) \
-                     AND NOT {has_own_unnest} LIMIT 1",
+                     AND a.attname {equals} ANY (CAST(ARRAY[{columns}] AS pg_catalog.name[])) WHERE a.attname IS NULL) LIMIT 1",
                     is_it = is_it(&point.table),
                     columns = columns.join(",")
                 )
@@ -313,8 +317,7 @@ impl Shape {
             // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
             Self::Row(row) => format!(
                 "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {is_it} AND c.relkind {equals} 'r' \
-                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid) \
-                 AND NOT {has_own_unnest}",
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid)",
                 is_it = is_it(&row.table)
             ),
         }
@@ -344,7 +347,7 @@ pub(crate) struct Bound<'a> {
 const NONE: [u8; 2] = [0, 0];
 
 impl<'a> Bound<'a> {
-    /// Of a Bind.
+    /// Of a Bind. None where a NULL stands beside texts: what NULL is in a list is for a setting to say.
     pub(crate) fn of(bound: &'a [u8]) -> Option<Self> {
         let (formats, rest) = codes(bound)?;
         let (count, mut rest) = rest.split_first_chunk::<2>()?;
@@ -353,7 +356,8 @@ impl<'a> Bound<'a> {
             let (length, behind) = rest.split_first_chunk::<4>()?;
             rest = behind;
             values.push(match u32::from_be_bytes(*length) {
-                u32::MAX => None,
+                u32::MAX if is_binary(formats, values.len())? => None,
+                u32::MAX => return None,
                 length => {
                     let (value, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
                     rest = behind;
@@ -379,18 +383,18 @@ impl<'a> Bound<'a> {
         }
         for (at, (literal, own)) in literals.iter().zip(own).enumerate() {
             if of_shape.next_if_eq(&&at).is_none() {
-                if literal.written() == &**own {
+                if literal.0 == &**own {
                     continue;
                 }
                 return None;
             }
-            let (number, value) = match literal {
+            let (number, value) = match (literal.digits(), literal.string()) {
                 // A longer one is of no integer type.
-                Literal::Digits(digits) if digits.parse::<i32>().is_ok() => (INT4, Cow::Borrowed(digits.as_bytes())),
-                Literal::Digits(digits) if digits.parse::<i64>().is_ok() => (INT8, Cow::Borrowed(digits.as_bytes())),
-                Literal::Text(text) if text.contains('\'') => (0, Cow::Owned(text.replace("''", "'").into_bytes())),
-                Literal::Text(text) => (0, Cow::Borrowed(text.as_bytes())),
-                Literal::Digits(_) | Literal::Other(_) => return None,
+                (Some(digits), _) if digits.parse::<i32>().is_ok() => (INT4, Cow::Borrowed(digits.as_bytes())),
+                (Some(digits), _) if digits.parse::<i64>().is_ok() => (INT8, Cow::Borrowed(digits.as_bytes())),
+                (_, Some(text)) if text.contains('\'') => (0, Cow::Owned(text.replace("''", "'").into_bytes())),
+                (_, Some(text)) => (0, Cow::Borrowed(text.as_bytes())),
+                _ => return None,
             };
             types.push(number);
             values.push(Some(value));
@@ -452,8 +456,8 @@ impl<'a> Likeness<'a> {
 pub(crate) struct Group {
     pub(crate) form: Arc<Form>,
     pub(crate) jobs: Vec<usize>,
-    /// Of one of them: whose form it is.
-    pub(crate) of: Arc<Statement>,
+    /// Whose form it is.
+    pub(crate) of: Arc<Joint>,
     has_bind: bool,
     pub(crate) has_description: bool,
     is_place_binary: bool,
@@ -462,6 +466,8 @@ pub(crate) struct Group {
     /// Where the one row of each is, if it has one.
     rows: Vec<Option<(usize, usize)>>,
     held: BytesMut,
+    /// What the server has noticed: of a transaction that it was the first of, which is told to one.
+    notices: BytesMut,
     /// What came is nobody's: each is asked by itself.
     pub(crate) is_void: bool,
 }
@@ -470,7 +476,7 @@ impl Group {
     /// Of these jobs, with what is bound for each, in an encoding that may be UTF-8; and the Bind behind the name. None where they cannot be bound
     /// as one.
     pub(crate) fn new(
-        of: &Arc<Statement>,
+        of: &Arc<Joint>,
         form: Arc<Form>,
         likeness: &Likeness<'_>,
         members: &[(usize, Bound<'_>)],
@@ -530,6 +536,7 @@ impl Group {
             description: Bytes::new(),
             rows: vec![None; members.len()],
             held: BytesMut::new(),
+            notices: BytesMut::new(),
             is_void: false,
         };
         Some((group, body))
@@ -559,6 +566,7 @@ impl Group {
                 }
                 _ => self.is_void = true,
             },
+            b'N' if self.is_change() => self.notices.extend_from_slice(message),
             b'n' => {
                 let mut description = BytesMut::new();
                 frames::put(&mut description, b'n', &[]);
@@ -581,6 +589,9 @@ impl Group {
             frames::put(out, b'2', &[]);
         }
         out.extend_from_slice(&self.description);
+        if at == 0 {
+            out.extend_from_slice(&self.notices);
+        }
         match &self.rows[at] {
             _ if self.is_change() => frames::put(out, b'C', &[b"INSERT 0 1\0"]),
             Some((begin, end)) => {
@@ -679,7 +690,8 @@ mod tests {
 
     #[test]
     fn what_is_bound_is_taken_apart_or_not_at_all() {
-        let values = [Some(&b"5"[..]), None, Some(b"")];
+        let values = [Some(&b"5"[..]), Some(b""), None];
+        assert!(Bound::of(&bind(&[], &values, &[])).is_none(), "of a text");
         let body = bind(&[1, 0, 1], &values, &[1]);
         let bound = Bound::of(&body).unwrap();
         assert!(bound.values.iter().map(Option::as_deref).eq(values));
@@ -748,20 +760,39 @@ mod tests {
 
     #[test]
     fn literals_become_values_where_all_others_are_alike() {
-        let text = "SELECT a FROM t WHERE id = 5 AND name = 'x' AND n > 7";
-        let shape = Shape::of(text).unwrap();
-        assert_eq!(shape.text(), "SELECT a FROM t WHERE id = $1 AND name = $2 AND n > 7");
-        let literals_of = |text| forebay_sql::literals(text).unwrap();
-        let own: Vec<Box<str>> = literals_of(text)
-            .iter()
-            .map(|literal| literal.written().into())
-            .collect();
-        let of = |text: &'static str| Bound::of_literals(&shape, &own, &literals_of(text));
-        let (bound, types) = of("SELECT a FROM t WHERE id = 3000000000 AND name = 'it''s' AND n > 7").unwrap();
-        let values: Vec<_> = bound.values.iter().map(|value| value.as_deref().unwrap()).collect();
-        assert_eq!((values, types), (vec![&b"3000000000"[..], b"it's"], vec![INT8, 0]));
-        assert!(of("SELECT a FROM t WHERE id = 5 AND name = 'x' AND n > 8").is_none());
-        assert!(of("SELECT a FROM t WHERE id = 99999999999999999999 AND name = 'x' AND n > 7").is_none());
-        assert!(of("SELECT a FROM t WHERE id = 5 AND name = E'x' AND n > 7").is_none());
+        let shown = |text: &str, of: &'static str| {
+            let shape = Shape::of(text).unwrap();
+            let own: Vec<Box<str>> = forebay_sql::literals(text)
+                .unwrap()
+                .iter()
+                .map(|literal| literal.0.into())
+                .collect();
+            let (bound, types) = Bound::of_literals(&shape, &own, &forebay_sql::literals(of).unwrap())?;
+            let values = bound.values.iter().map(|value| value.clone().unwrap().into_owned());
+            Some((values.collect::<Vec<_>>(), types))
+        };
+        let text = "SELECT a FROM t WHERE id = 5 AND name = '$$x$$' AND n > 7";
+        let of = |of: &'static str| shown(text, of);
+        assert_eq!(
+            of("SELECT a FROM t WHERE id = 3000000000 AND name = '$$x$$' AND n > 7"),
+            Some((vec![b"3000000000".to_vec()], vec![INT8]))
+        );
+        for other in [
+            "SELECT a FROM t WHERE id = 5 AND name = '$$x$$' AND n > 8",
+            "SELECT a FROM t WHERE id = 5 AND name = $$x$$ AND n > 7",
+            "SELECT a FROM t WHERE id = 5 AND name = 'x' AND n > 7",
+            "SELECT a FROM t WHERE id = 99999999999999999999 AND name = '$$x$$' AND n > 7",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        assert_eq!(
+            shown(
+                "INSERT INTO t VALUES (1, 'x', 1.5)",
+                "INSERT INTO t VALUES (7, 'it''s', 1.5)"
+            ),
+            Some((vec![b"7".to_vec(), b"it's".to_vec()], vec![INT4, 0]))
+        );
+        let long = format!("SELECT a AS {} FROM t WHERE id = 5", "n".repeat(64));
+        assert!(Shape::of(&long).is_none(), "its client is told that it is cut");
     }
 }

@@ -162,7 +162,7 @@ impl Plan {
                 let literals = literals(text)?;
                 Some(Many {
                     shape,
-                    literals: literals.iter().map(|literal| literal.written().into()).collect(),
+                    literals: literals.iter().map(|literal| literal.0.into()).collect(),
                     statements: Mutex::default(),
                     is_vain: AtomicBool::new(false),
                 })
@@ -174,6 +174,13 @@ impl Plan {
     /// Whether it may be asked for many at once, as far as its text tells.
     pub(crate) fn is_for_many(&self) -> bool {
         self.many.is_some()
+    }
+
+    /// A text of its form is known to have none for many.
+    pub(crate) fn is_in_vain(&self) {
+        if let Some(many) = &self.many {
+            many.is_vain.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The statement with parameters that stands for a text of its form, and what is bound for it.
@@ -192,9 +199,6 @@ impl Plan {
             .iter()
             .find(|(of_these, statement)| *of_these == types && statement.is_of(changes))
         {
-            if statement.joint().has_none() {
-                many.is_vain.store(true, Ordering::Relaxed);
-            }
             return Some((Arc::clone(statement), bound));
         }
         let statement = statements.ours(many.shape.text(), &types, settings, changes);

@@ -17,6 +17,7 @@ use std::task::{Poll, ready};
 use bytes::{Buf, BytesMut};
 
 use super::beside::Beside;
+use super::company::Company;
 use super::job::{Answer, Ask, Job};
 use super::joint::{Bound, Group, Joint, Likeness};
 use super::plan::{Kind, Plan};
@@ -25,7 +26,6 @@ use crate::frames::{self, HEADER_BYTES};
 use crate::relay::poll_take;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
-use crate::settings::Settings;
 use crate::statements::{Statement, Statements, Unnamed, server_name};
 
 /// Whoever reads gets no longer answer in company.
@@ -104,13 +104,18 @@ pub(crate) struct Arrival {
 
 /// Statements of which is to be asked whether they have a joint form; what is not asked when this is dropped is asked another time.
 #[derive(Debug, Default)]
-pub(crate) struct Unknown(Vec<(Arc<Statement>, Option<Arc<str>>)>);
+pub(crate) struct Unknown(Vec<(Arc<Statement>, Arc<Joint>, Option<Arc<str>>)>);
 
 impl Unknown {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Asks about all of them.
     pub(crate) async fn learn(&mut self, statements: &Statements, server: &mut Server) -> Result<(), Lost> {
-        while let Some((statement, mark)) = self.0.pop() {
-            statement.joint().learn(&statement, mark, statements, server).await?;
+        while let Some((statement, joint, mark)) = self.0.last() {
+            joint.learn(statement, mark.clone(), statements, server).await?;
+            self.0.pop();
         }
         Ok(())
     }
@@ -118,8 +123,8 @@ impl Unknown {
 
 impl Drop for Unknown {
     fn drop(&mut self) {
-        for (statement, _) in &self.0 {
-            statement.joint().is_not_asked();
+        for (_, joint, _) in &self.0 {
+            joint.is_not_asked();
         }
     }
 }
@@ -177,17 +182,20 @@ impl Trip {
         }
         for (likeness, (statement, members)) in &alike.all {
             let mut is_to_ask = false;
+            let joint = asks.company.joint(statement);
             let mark = |at: usize| self.jobs[at].mark.as_ref();
             let first = members.first().and_then(|(at, _)| mark(*at));
             let are_of_one = members.iter().all(|(at, _)| mark(*at) == first);
-            let form = match members.len() >= asks.min_jointly && are_of_one {
-                true => statement.joint().form(first, &mut is_to_ask),
+            let form = match members.len() >= asks.company.min_jointly && are_of_one {
+                true => joint.form(first, &mut is_to_ask),
                 false => None,
             };
             if is_to_ask {
-                self.unknown.0.push((Arc::clone(statement), first.cloned()));
+                self.unknown
+                    .0
+                    .push((Arc::clone(statement), Arc::clone(&joint), first.cloned()));
             }
-            let group = form.and_then(|form| Group::new(statement, form, likeness, members, is_utf8));
+            let group = form.and_then(|form| Group::new(&joint, form, likeness, members, is_utf8));
             if let Some((group, bound)) = group {
                 let of = Of::Group(self.groups.len());
                 self.spans
@@ -277,7 +285,7 @@ impl Trip {
                         let group = &self.groups[group];
                         match is_of_a_value {
                             true => Joint::was_given_a_bad_value(&group.form),
-                            false => group.of.joint().failed(&group.form),
+                            false => group.of.failed(&group.form),
                         }
                     }
                     // Whoever needs it prepares it again.
@@ -456,9 +464,7 @@ fn is_of_a_value(code: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct Asks<'a> {
     pub(crate) statements: &'a Statements,
-    pub(crate) settings: &'a Arc<Settings>,
-    /// So many are asked as one.
-    pub(crate) min_jointly: usize,
+    pub(crate) company: &'a Company,
 }
 
 /// Those who ask alike, by what they have in common.
@@ -475,12 +481,16 @@ impl<'a> Alike<'a> {
         }
         let part = match &job.ask {
             Ask::Simple(text) => std::str::from_utf8(text).ok().and_then(|text| {
-                let (statement, bound) = job.plan.bound_of_text(text, asks.statements, asks.settings)?;
+                let (statement, bound) = job.plan.bound_of_text(text, asks.statements, &asks.company.settings)?;
+                if asks.company.joint(&statement).has_none() {
+                    job.plan.is_in_vain();
+                    return None;
+                }
                 let likeness = Likeness::of(&statement, None, &bound)?;
                 Some((likeness, statement, bound))
             }),
             Ask::Extended { bound, steps, .. } => job.statement.as_ref().and_then(|statement| {
-                if statement.joint().has_none() {
+                if asks.company.joint(statement).has_none() {
                     return None;
                 }
                 let bound = Bound::of(bound)?;

@@ -403,3 +403,138 @@ fn what_is_asked_as_one_heals() {
     let told = ask(&mut client);
     assert!(told.contains("42P01"), "{told}");
 }
+
+/// Tables of one name each, and where the same text is to mean something else.
+const APART: &str = "\
+CREATE TABLE t (id int PRIMARY KEY, a text, name text, at timestamp);
+INSERT INTO t SELECT n, 'a' || n, CASE n % 3 WHEN 0 THEN 'x' WHEN 1 THEN '$$x$$' ELSE 'NULL' END, '2024-01-01' FROM generate_series(1, 20) n;
+CREATE TABLE names (name text PRIMARY KEY, n int);
+INSERT INTO names VALUES ('NULL', 1), ('x', 2);
+CREATE TABLE spans (id int PRIMARY KEY, h interval hour, m interval minute to second, y interval year);
+CREATE SCHEMA one;
+CREATE TABLE one.kept (k char(5) PRIMARY KEY, v text);
+CREATE SCHEMA two;
+CREATE TABLE two.kept (k text PRIMARY KEY, v text);
+INSERT INTO one.kept VALUES ('ab', 'of one');
+INSERT INTO two.kept VALUES ('ab', 'of two'), ('ab ', 'of two, with a blank');
+";
+
+fn extended(sql: &str, values: &[Option<&str>]) -> Step {
+    let mut step = Step::new();
+    step.parse("", sql);
+    let values: Vec<_> = values
+        .iter()
+        .map(|value| value.map(|value| value.as_bytes().to_vec()))
+        .collect();
+    step.bind_raw("", &[], &values, &[]);
+    step.execute("", 0);
+    step.sync();
+    step
+}
+
+/// What a review and attacks have found: each was told otherwise than straight.
+#[test]
+fn what_looks_alike_is_told_apart() {
+    let (one, other) = ("apart_straight", "apart_proxied");
+    let upstream = database(one);
+    database(other);
+    for database in [one, other] {
+        Client::connect(&upstream, database, &[]).run(APART);
+    }
+    let proxy = front::start_in_company(&upstream, 3);
+    let long = "n".repeat(70);
+    let long = long.as_str();
+    let mut next = 100;
+    let mut id = || {
+        next += 1;
+        next
+    };
+    let mut rounds: Vec<(&[(&str, &str)], Vec<Step>)> = Vec::new();
+    // Each often enough that it is known how it is asked as one, by the first or by the next.
+    let mut all = Vec::new();
+    for _ in 0..4 {
+        all.push(Step::query("SELECT a FROM t WHERE id = 4 AND name <> '$$x$$'"));
+        all.push(Step::query("SELECT a FROM t WHERE id = 5 AND name <> '$$x$$'"));
+        all.push(Step::query("SELECT a FROM t WHERE id = 4 AND name <> $$x$$"));
+        all.push(Step::query("SELECT a FROM t WHERE id = 3 AND name <> $$x$$"));
+        all.push(Step::query("SELECT\u{b}a FROM t WHERE id = 6 AND name <> 'y'"));
+        all.push(Step::query("SELECT a FROM t WHERE id = 6 AND name <> 'y'"));
+        all.push(Step::query(&format!("SELECT a AS {long} FROM t WHERE id = 6")));
+        all.push(extended(
+            "SELECT a FROM t WHERE id = $1 AND name ~ $2",
+            &[Some("3"), Some("x")],
+        ));
+        all.push(extended(
+            "SELECT a FROM t WHERE id = $1 AND name ~ $2",
+            &[Some("99"), Some("(")],
+        ));
+        all.push(extended(
+            "SELECT a FROM t WHERE id = $1 LIMIT $2",
+            &[Some("99"), Some("-1")],
+        ));
+        all.push(Step::query(&format!(
+            "INSERT INTO spans VALUES ({}, '5', '1:30', '2')",
+            id()
+        )));
+        all.push(Step::query("SELECT h, m, y FROM spans ORDER BY id"));
+        all.push(Step::query(&format!(
+            "INSERT INTO t (id, {long}) VALUES ({}, 'x')",
+            id()
+        )));
+    }
+    rounds.push((&[], all));
+    let mut all = vec![Step::query("SET array_nulls = off")];
+    for _ in 0..4 {
+        all.push(extended("SELECT n FROM names WHERE name = $1", &[Some("x")]));
+        all.push(extended("SELECT n FROM names WHERE name = $1", &[None]));
+        let id = id().to_string();
+        all.push(extended("INSERT INTO t (id, name) VALUES ($1, $2)", &[Some(&id), None]));
+        all.push(Step::query("SELECT name FROM t WHERE id > 100 ORDER BY id"));
+    }
+    rounds.push((&[], all));
+    for begins in [&[("options", "-csearch_path=one")], &[("options", "-csearch_path=two")]] {
+        let ask = || extended("SELECT v FROM kept WHERE k = $1", &[Some("ab ")]);
+        rounds.push((begins, (0..4).map(|_| ask()).collect()));
+    }
+    for (number, (begins, steps)) in rounds.iter().enumerate() {
+        let mut straight = Client::connect(&upstream, one, begins);
+        let mut proxied = Client::connect(&proxy, other, begins);
+        play(number as u64, steps, &mut straight, &mut proxied);
+    }
+    // What is changed elsewhere, of which the proxy is not told.
+    let insert = |id: i32| {
+        Step::query(&format!(
+            "INSERT INTO t (id, at) VALUES ({id}, '2020-01-01 00:00:00+00')"
+        ))
+    };
+    let by_string = || Step::query("SELECT id FROM t WHERE id = 7 AND at = '2024-01-01 00:00:00-05'");
+    let mut pair = [
+        Client::connect(&upstream, one, &[]),
+        Client::connect(&proxy, other, &[]),
+    ];
+    let mut both = |steps: &[Step]| {
+        let [straight, proxied] = &mut pair;
+        play(0, steps, straight, proxied);
+    };
+    both(&[Step::query("SET TimeZone = 'America/New_York'")]);
+    for (number, change) in [
+        "ALTER TABLE t ALTER at TYPE timestamptz",
+        "CREATE FUNCTION public.unnest(int[]) RETURNS SETOF int LANGUAGE sql AS 'SELECT 0'",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let steps = |from: i32| -> Vec<Step> {
+            let each =
+                (from..from + 4).flat_map(|id| [insert(id), by_string(), Step::query("SELECT a FROM t WHERE id = 3")]);
+            each.chain([Step::query("SELECT id, at FROM t WHERE id > 1000 ORDER BY id")])
+                .collect()
+        };
+        let from = 1000 + 100 * i32::try_from(number).unwrap();
+        both(&steps(from + 10));
+        for database in [one, other] {
+            Client::connect(&upstream, database, &[]).run(change);
+        }
+        both(&steps(from + 50));
+    }
+}
