@@ -69,6 +69,8 @@ impl State {
                     if server.status == b'I' {
                         self.tell_changes();
                     }
+                    // What comes for it now comes late.
+                    self.owes_cancel &= !is_visible;
                 }
                 b'S' => {
                     client.output.extend_from_slice(&server.input[from..at]);
@@ -85,12 +87,12 @@ impl State {
                 b'D' if self.is_asking && !is_visible => {
                     self.leftovers.take(&bytes[..here], self.pool.user(), server.is_used_up);
                 }
-                b'D' if self.is_learning && !is_visible => {
+                b'D' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Effects)) => {
                     if let (Some(learnt), Some(row)) = (&mut self.learnt, Row::read(&bytes[..here])) {
                         learnt.push(row);
                     }
                 }
-                b'E' if self.is_learning && !is_visible => self.learnt = None,
+                b'E' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Effects)) => self.learnt = None,
                 // Its own time limit, or a cancel that came late: what is left is not known.
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),

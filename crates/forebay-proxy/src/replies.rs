@@ -123,6 +123,14 @@ impl<N> Replies<N> {
         self.is_skipping
     }
 
+    /// Whether what is being answered was noted with something like this.
+    pub(crate) fn is_at(&self, is_it: impl FnOnce(&N) -> bool) -> bool {
+        self.expected
+            .front()
+            .and_then(|front| front.note.as_ref())
+            .is_some_and(is_it)
+    }
+
     /// How many are answered, or will not be.
     pub(crate) fn answered(&self) -> u64 {
         self.answered

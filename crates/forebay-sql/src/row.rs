@@ -105,7 +105,7 @@ fn cells(tokens: &[(Range<usize>, Token<'_>)], end: usize) -> Option<Vec<Range<u
     }
     let mut cells = Vec::new();
     let mut begin = values + 2;
-    for at in begin..=last {
+    for at in values + 2..=last {
         let (_, token) = &tokens[at];
         if token.is_symbol(",") || at == last {
             if !is_value(&tokens[begin..at]) {

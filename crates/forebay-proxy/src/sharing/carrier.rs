@@ -131,6 +131,7 @@ impl Carrier {
             let asks = Asks {
                 statements: &self.pool.statements,
                 company: &self.company,
+                schema_changes: self.pool.effects.schema_changes(),
             };
             trip.put(server, beside, self.company.terms().lock_timeout_ms, &asks);
             let begun = Instant::now();

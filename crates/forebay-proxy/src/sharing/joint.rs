@@ -34,6 +34,8 @@ const FAILED_FOR_MAX: Duration = Duration::from_secs(600);
 const NAME_BYTES_MAX: usize = 63;
 /// Behind a value that made all of them fail each is asked by itself, on so many trips.
 const SINGLY: u32 = 16;
+/// A form is asked about again after so long.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
 /// Where there was no time to ask it is not asked again for so long.
 const NOT_ASKED_FOR: Duration = Duration::from_secs(1);
 /// More parameters than anybody who wants one row has.
@@ -63,13 +65,24 @@ const TYPES: [(u32, u32, &str); 19] = [
     (3802, 3807, "jsonb"),
 ];
 
+/// Types of columns that a value can be compared with whatever it is: none of them makes it one of a smaller range first, which may fail.
+const COMPARABLE: [u32; 14] = [16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1083, 1114, 1184, 1700, 2950];
 const INT4: u32 = 23;
 const INT8: u32 = 20;
 
 /// What is known of the joint form of one statement.
 #[derive(Debug, Default)]
 pub(crate) struct Joint {
-    known: Mutex<Known>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    known: Known,
+    /// So often in a row there was nothing to be had.
+    failures: u32,
+    /// The types of its parameters as the server described it first: those it has for whoever prepared it then.
+    elements: Option<Vec<u32>>,
 }
 
 #[derive(Debug, Default)]
@@ -80,9 +93,26 @@ enum Known {
     Asked,
     /// It has none.
     None,
+    /// It has one, and is asked about again after that: its columns may be of other types, or no key any more.
+    Form(Arc<Form>, Instant),
+    /// It is not asked about before that.
+    NotBefore(Instant),
+}
+
+impl State {
+    fn is_not_asked_for(&mut self, time: Duration) {
+        let time = (time * (1 << self.failures.min(16))).min(FAILED_FOR_MAX);
+        self.known = Known::NotBefore(Instant::now() + time);
+        self.failures += 1;
+    }
+}
+
+/// What came of asking.
+enum Found {
     Form(Arc<Form>),
-    /// It is not asked about before that; so often it has failed.
-    Failed(Instant, u32),
+    None,
+    /// Nothing: it was refused.
+    Refused,
 }
 
 /// How many are asked as one.
@@ -97,15 +127,14 @@ pub(crate) struct Form {
     singly: AtomicU32,
     /// The numbers of its parameters' elements.
     elements: Vec<u32>,
-    failures: u32,
 }
 
 impl Joint {
     /// The form, if it is known for a table of this mark; `is_to_ask` is said to one who is to ask about it.
     pub(crate) fn form(&self, mark: Option<&Arc<str>>, is_to_ask: &mut bool) -> Option<Arc<Form>> {
-        let mut known = self.known.lock();
-        match &*known {
-            Known::Form(form) if form.mark.as_ref() == mark => {
+        let mut state = self.state.lock();
+        match &state.known {
+            Known::Form(form, until) if form.mark.as_ref() == mark && *until > Instant::now() => {
                 let less = |left: u32| left.checked_sub(1);
                 let is_single = form
                     .singly
@@ -113,22 +142,18 @@ impl Joint {
                     .is_ok();
                 return (!is_single).then(|| Arc::clone(form));
             }
-            // The table is another.
-            Known::Form(_) => *known = Known::Nothing,
-            Known::Nothing => {}
-            Known::Failed(until, _) if *until <= Instant::now() => {}
-            Known::Asked | Known::None | Known::Failed(..) => return None,
+            Known::Form(..) | Known::Nothing => {}
+            Known::NotBefore(until) if *until <= Instant::now() => {}
+            Known::Asked | Known::None | Known::NotBefore(_) => return None,
         }
         *is_to_ask = true;
-        if let Known::Nothing = &*known {
-            *known = Known::Asked;
-        }
+        state.known = Known::Asked;
         None
     }
 
     /// Whether it is known to have no form.
     pub(crate) fn has_none(&self) -> bool {
-        matches!(&*self.known.lock(), Known::None)
+        matches!(&self.state.lock().known, Known::None)
     }
 
     /// What one of those who asked has bound made all fail: it may do so again.
@@ -138,18 +163,17 @@ impl Joint {
 
     /// The form has failed by itself.
     pub(crate) fn failed(&self, form: &Form) {
-        let mut known = self.known.lock();
-        if matches!(&*known, Known::Form(of_now) if Arc::ptr_eq(&of_now.statement, &form.statement)) {
-            let time = (FAILED_FOR * (1 << form.failures.min(16))).min(FAILED_FOR_MAX);
-            *known = Known::Failed(Instant::now() + time, form.failures + 1);
+        let mut state = self.state.lock();
+        if matches!(&state.known, Known::Form(of_now, _) if Arc::ptr_eq(&of_now.statement, &form.statement)) {
+            state.is_not_asked_for(FAILED_FOR);
         }
     }
 
     /// Who was to ask about it does not.
     pub(crate) fn is_not_asked(&self) {
-        let mut known = self.known.lock();
-        if let Known::Asked = &*known {
-            *known = Known::Failed(Instant::now() + NOT_ASKED_FOR, 0);
+        let mut state = self.state.lock();
+        if let Known::Asked = &state.known {
+            state.is_not_asked_for(NOT_ASKED_FOR);
         }
     }
 
@@ -161,17 +185,21 @@ impl Joint {
         statements: &Statements,
         server: &mut Server,
     ) -> Result<(), Lost> {
-        let failures = match &*self.known.lock() {
-            Known::Failed(_, failures) => *failures,
-            _ => 0,
-        };
-        let found = find(statement, mark, statements, server, failures).await;
-        *self.known.lock() = match &found {
-            Ok(Some(form)) => Known::Form(Arc::clone(form)),
-            Ok(None) => Known::None,
-            Err(Lost) => Known::Failed(Instant::now() + FAILED_FOR, failures),
-        };
-        found.map(drop)
+        let found = find(statement, mark, statements, server).await?;
+        let mut state = self.state.lock();
+        match found {
+            // Who prepared it before has parameters of the types of then.
+            Found::Form(form) if state.elements.as_ref().is_some_and(|before| *before != form.elements) => {
+                state.known = Known::None;
+            }
+            Found::Form(form) => {
+                state.elements = Some(form.elements.clone());
+                state.known = Known::Form(form, Instant::now() + KNOWN_FOR);
+            }
+            Found::None => state.known = Known::None,
+            Found::Refused => state.is_not_asked_for(FAILED_FOR),
+        }
+        Ok(())
     }
 }
 
@@ -181,25 +209,25 @@ async fn find(
     mark: Option<Arc<str>>,
     statements: &Statements,
     server: &mut Server,
-    failures: u32,
-) -> Result<Option<Arc<Form>>, Lost> {
+) -> Result<Found, Lost> {
     let text = std::str::from_utf8(text_of(statement.definition())).ok();
     let Some((text, shape)) = text.and_then(|text| Some((text, Shape::of(text)?))) else {
-        return Ok(None);
+        return Ok(Found::None);
     };
-    let has_it = ask(server, &shape.ask_table()).await?;
-    if has_it.is_none_or(|rows| rows.is_empty()) {
-        return Ok(None);
+    match ask(server, &shape.ask_table()).await? {
+        None => return Ok(Found::Refused),
+        Some(rows) if rows.is_empty() => return Ok(Found::None),
+        Some(_) => {}
     }
     // One that is prepared there already has the types that its parameters had then.
     let Some((elements, columns)) = describe(server, &statements.anew(statement)).await? else {
-        return Ok(None);
+        return Ok(Found::Refused);
     };
     let types = elements
         .iter()
         .map(|element| TYPES.iter().find(|(number, ..)| number == element));
     let Some(types) = types.collect::<Option<Vec<_>>>() else {
-        return Ok(None);
+        return Ok(Found::None);
     };
     let lists: Vec<String> = types
         .iter()
@@ -209,30 +237,30 @@ async fn find(
         .joint(text, lists)
         .filter(|_| elements.len() == shape.parameters())
     else {
-        return Ok(None);
+        return Ok(Found::None);
     };
     let joint = statements.beside(statement, &joint);
     let Some((lists, joint_columns)) = describe(server, &joint).await? else {
-        return Ok(None);
+        return Ok(Found::Refused);
     };
     let is_alike = lists.iter().eq(types.iter().map(|(_, list, _)| list))
         && match shape {
             Shape::Point(_) => without_place(&joint_columns).is_some_and(|rest| rest == columns[..]),
             Shape::Row(_) => joint_columns.is_empty() && columns.is_empty(),
         };
-    Ok(is_alike.then(|| {
-        Arc::new(Form {
-            statement: joint,
-            kind: match shape {
-                Shape::Point(_) => Kind::Read,
-                Shape::Row(_) => Kind::Change,
-            },
-            mark,
-            singly: AtomicU32::new(0),
-            elements,
-            failures,
-        })
-    }))
+    if !is_alike {
+        return Ok(Found::None);
+    }
+    Ok(Found::Form(Arc::new(Form {
+        statement: joint,
+        kind: match shape {
+            Shape::Point(_) => Kind::Read,
+            Shape::Row(_) => Kind::Change,
+        },
+        mark,
+        singly: AtomicU32::new(0),
+        elements,
+    })))
 }
 
 /// What may be asked for many at once.
@@ -292,6 +320,10 @@ impl Shape {
     /// Asks whether the table is one for that: a row, if it is.
     fn ask_table(&self) -> String {
         let equals = "OPERATOR(pg_catalog.=)";
+        // Who is told what the server logs is told it of each.
+        let is_quiet = format!(
+            "pg_catalog.current_setting('client_min_messages') {equals} ANY (CAST('{{notice,warning,error}}' AS pg_catalog.text[]))"
+        );
         let is_it = |table: &str| {
             format!(
                 "c.oid {equals} CAST(pg_catalog.to_regclass({}) AS pg_catalog.oid)",
@@ -302,6 +334,9 @@ impl Shape {
             // The columns have no two rows of the same values.
             Self::Point(point) => {
                 let columns: Vec<String> = point.columns.iter().map(|column| quoted_text(column)).collect();
+                let columns = format!("CAST(ARRAY[{}] AS pg_catalog.name[])", columns.join(","));
+                let comparable = COMPARABLE.map(|number| number.to_string()).join(",");
+                let comparable = format!("CAST('{{{comparable}}}' AS pg_catalog.oid[])");
                 format!(
                     "SELECT 'key', '' FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid \
                      WHERE {is_it} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
@@ -309,15 +344,18 @@ impl Shape {
                      AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
                      CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
                      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
-                     AND a.attname {equals} ANY (CAST(ARRAY[{columns}] AS pg_catalog.name[])) WHERE a.attname IS NULL) LIMIT 1",
-                    is_it = is_it(&point.table),
-                    columns = columns.join(",")
+                     AND a.attname {equals} ANY ({columns}) WHERE a.attname IS NULL) \
+                     AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid {equals} c.oid \
+                     AND a.attname {equals} ANY ({columns}) AND NOT a.atttypid {equals} ANY ({comparable})) \
+                     AND {is_quiet} LIMIT 1",
+                    is_it = is_it(&point.table)
                 )
             }
             // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
             Self::Row(row) => format!(
                 "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {is_it} AND c.relkind {equals} 'r' \
-                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid)",
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid) \
+                 AND {is_quiet}",
                 is_it = is_it(&row.table)
             ),
         }

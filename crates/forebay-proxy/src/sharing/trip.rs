@@ -104,7 +104,10 @@ pub(crate) struct Arrival {
 
 /// Statements of which is to be asked whether they have a joint form; what is not asked when this is dropped is asked another time.
 #[derive(Debug, Default)]
-pub(crate) struct Unknown(Vec<(Arc<Statement>, Arc<Joint>, Option<Arc<str>>)>);
+pub(crate) struct Unknown(Vec<ToAsk>);
+
+/// A statement, what is known of it, and the mark of its table.
+type ToAsk = (Arc<Statement>, Arc<Joint>, Option<Arc<str>>);
 
 impl Unknown {
     pub(crate) fn is_empty(&self) -> bool {
@@ -307,7 +310,9 @@ impl Trip {
                         of: Of::Group(group), ..
                     }) => {
                         // What is asked for us beside has an answer, too.
-                        if tag != b'1' && tag != b'3' && self.groups[group].take(tag, &bytes[..frame.length]) {
+                        let is_beside = matches!(tag, b'1' | b'3');
+                        let is_last = !is_beside && self.groups[group].take(tag, &bytes[..frame.length]);
+                        if is_last {
                             self.has_come(group);
                         }
                     }
@@ -353,6 +358,7 @@ impl Trip {
     fn has_come(&mut self, group: usize) {
         let group = &self.groups[group];
         if group.is_void {
+            group.of.failed(&group.form);
             return;
         }
         for (at, job) in group.jobs.iter().enumerate() {
@@ -465,13 +471,17 @@ fn is_of_a_value(code: &[u8]) -> bool {
 pub(crate) struct Asks<'a> {
     pub(crate) statements: &'a Statements,
     pub(crate) company: &'a Company,
+    pub(crate) schema_changes: u64,
 }
 
 /// Those who ask alike, by what they have in common.
 #[derive(Default)]
 struct Alike<'a> {
-    all: HashMap<Likeness<'a>, (Arc<Statement>, Vec<(usize, Bound<'a>)>), foldhash::fast::RandomState>,
+    all: HashMap<Likeness<'a>, Members<'a>, foldhash::fast::RandomState>,
 }
+
+/// What they execute, and what is bound for each.
+type Members<'a> = (Arc<Statement>, Vec<(usize, Bound<'a>)>);
 
 impl<'a> Alike<'a> {
     /// Takes one who may be asked as one with others. False if it is not one of them.
@@ -490,6 +500,10 @@ impl<'a> Alike<'a> {
                 Some((likeness, statement, bound))
             }),
             Ask::Extended { bound, steps, .. } => job.statement.as_ref().and_then(|statement| {
+                // Who prepared it before has parameters of the types of then.
+                if !statement.is_of(asks.schema_changes) {
+                    return None;
+                }
                 if asks.company.joint(statement).has_none() {
                     return None;
                 }

@@ -348,11 +348,7 @@ fn nobody_can_tell_who_is_asked_as_one() {
         }
     }
     // It was not only compared.
-    for text in [
-        " FROM fixed WHERE ",
-        "FROM pairs WHERE a = $1 AND b",
-        "FROM parted",
-    ] {
+    for text in [" FROM fixed WHERE ", "FROM pairs WHERE a = $1 AND b", "FROM parted"] {
         assert!(asked_jointly(&proxy, other, text) > 0, "{text}");
     }
     for text in [
@@ -449,7 +445,8 @@ fn what_looks_alike_is_told_apart() {
         next += 1;
         next
     };
-    let mut rounds: Vec<(&[(&str, &str)], Vec<Step>)> = Vec::new();
+    type Parameters = [(&'static str, &'static str)];
+    let mut rounds: Vec<(&Parameters, Vec<Step>)> = Vec::new();
     // Each often enough that it is known how it is asked as one, by the first or by the next.
     let mut all = Vec::new();
     for _ in 0..4 {
