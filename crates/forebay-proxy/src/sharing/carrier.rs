@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::company::Company;
+use super::forms;
 use super::job::Answer;
 use super::learning::ask;
 use super::line::Line;
@@ -161,7 +162,7 @@ impl Carrier {
             if !arrival.unknown.is_empty() {
                 // All are answered, and others who come are not to wait for them.
                 drop(taken.on_their_way);
-                let learning = arrival.unknown.learn(&self.pool.statements, server);
+                let learning = forms::learn(&mut arrival.unknown, &self.pool.statements, server);
                 if let Ok(learnt) = timeout(LEARNT_WITHIN, learning).await {
                     learnt?;
                 } else {

@@ -27,6 +27,8 @@ const CHANGE_CARRIERS_MAX: usize = 2;
 /// So many statements a company knows.
 const PLANS_MAX: usize = 1024;
 
+type OfLiterals = HashMap<(u64, Vec<u32>), Arc<Statement>, foldhash::fast::RandomState>;
+
 /// All companies of a pool.
 #[derive(Debug)]
 pub(crate) struct Companies {
@@ -46,6 +48,8 @@ pub(crate) struct Company {
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
     /// How many who execute a statement are asked as one, by its number.
     joints: Mutex<HashMap<u64, Arc<Joint>, foldhash::fast::RandomState>>,
+    /// Statements that are prepared instead of a text with literals, by its plan's number and the parameters' types.
+    of_literals: Mutex<OfLiterals>,
     /// What the settings say of sharing; none before the server was asked.
     terms: Mutex<Option<Terms>>,
     /// What its carriers ask beside.
@@ -84,6 +88,7 @@ impl Companies {
                 min_jointly: self.sharing.min_jointly,
                 plans: RwLock::default(),
                 joints: Mutex::default(),
+                of_literals: Mutex::default(),
                 terms: Mutex::new(None),
                 beside: OnceLock::new(),
                 reads: Line::new(self.sharing.max_reads_alone, READ_CARRIERS_MAX, self.sharing.quick),
@@ -122,6 +127,21 @@ impl Company {
             joints.clear();
         }
         Arc::clone(joints.entry(statement.number()).or_default())
+    }
+
+    /// The statement with parameters of these types that stands for a text of this form.
+    pub(crate) fn statement_of(&self, plan: &Plan, types: Vec<u32>, statements: &Statements) -> Arc<Statement> {
+        let (key, changes) = ((plan.number, types), plan.schema_changes());
+        let mut known = self.of_literals.lock();
+        if let Some(statement) = known.get(&key).filter(|statement| statement.is_of(changes)) {
+            return Arc::clone(statement);
+        }
+        if known.len() >= PLANS_MAX {
+            known.clear();
+        }
+        let statement = statements.ours(plan.text_for_many(), &key.1, &self.settings, changes);
+        known.insert(key, Arc::clone(&statement));
+        statement
     }
 
     /// All that is known of statements.

@@ -9,66 +9,28 @@
 //!
 //! The joint text is [`forebay_sql::lateral`], or [`forebay_sql::rows`], of the statement's own.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use forebay_sql::{Literal, Parameter, Point, Row, lateral, names, point, row, rows};
 use parking_lot::Mutex;
 
-use super::learning::{ask, describe};
+use super::bound::{Bound, is_binary};
 use super::plan::Kind;
-use super::trip::Lost;
 use super::unit::{Step, Steps};
 use crate::frames::{self, HEADER_BYTES};
-use crate::server::Server;
-use crate::settings::quoted_text;
-use crate::statements::{Statement, Statements, text_of};
+use crate::statements::Statement;
 
 /// A form that has failed is not tried for so long, and twice as long each time again.
 const FAILED_FOR: Duration = Duration::from_secs(10);
 const FAILED_FOR_MAX: Duration = Duration::from_secs(600);
-/// A longer name is cut, unless the server was built otherwise.
-const NAME_BYTES_MAX: usize = 63;
 /// Behind a value that made all of them fail each is asked by itself, on so many trips.
 const SINGLY: u32 = 16;
 /// A form is asked about again after so long.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 /// Where there was no time to ask it is not asked again for so long.
 const NOT_ASKED_FOR: Duration = Duration::from_secs(1);
-/// More parameters than anybody who wants one row has.
-const PARAMETERS_MAX: usize = 32;
-
-/// Types of parameters: their numbers, those of lists of them, and the lists' names. Each reads a value alone as it does in a list. An interval does
-/// not: as a literal it is read by the fields that its column has.
-const TYPES: [(u32, u32, &str); 19] = [
-    (16, 1000, "bool"),
-    (17, 1001, "bytea"),
-    (20, 1016, "int8"),
-    (21, 1005, "int2"),
-    (23, 1007, "int4"),
-    (25, 1009, "text"),
-    (26, 1028, "oid"),
-    (114, 199, "json"),
-    (700, 1021, "float4"),
-    (701, 1022, "float8"),
-    (1042, 1014, "bpchar"),
-    (1043, 1015, "varchar"),
-    (1082, 1182, "date"),
-    (1083, 1183, "time"),
-    (1114, 1115, "timestamp"),
-    (1184, 1185, "timestamptz"),
-    (1700, 1231, "numeric"),
-    (2950, 2951, "uuid"),
-    (3802, 3807, "jsonb"),
-];
-
-/// Types of columns that a value can be compared with whatever it is: none of them makes it one of a smaller range first, which may fail.
-const COMPARABLE: [u32; 14] = [16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1083, 1114, 1184, 1700, 2950];
-const INT4: u32 = 23;
-const INT8: u32 = 20;
 
 /// What is known of the joint form of one statement.
 #[derive(Debug, Default)]
@@ -108,7 +70,8 @@ impl State {
 }
 
 /// What came of asking.
-enum Found {
+#[derive(Debug)]
+pub(crate) enum Found {
     Form(Arc<Form>),
     None,
     /// Nothing: it was refused.
@@ -120,13 +83,13 @@ enum Found {
 pub(crate) struct Form {
     /// The first column of what it tells is the place.
     pub(crate) statement: Arc<Statement>,
-    kind: Kind,
+    pub(crate) kind: Kind,
     /// Of the table whose rows it changes, as it was when this was found.
-    mark: Option<Arc<str>>,
+    pub(crate) mark: Option<Arc<str>>,
     /// On so many trips each is asked by itself.
-    singly: AtomicU32,
+    pub(crate) singly: AtomicU32,
     /// The numbers of its parameters' elements.
-    elements: Vec<u32>,
+    pub(crate) elements: Vec<u32>,
 }
 
 impl Joint {
@@ -177,15 +140,8 @@ impl Joint {
         }
     }
 
-    /// Asks whether the statement has one.
-    pub(crate) async fn learn(
-        &self,
-        statement: &Statement,
-        mark: Option<Arc<str>>,
-        statements: &Statements,
-        server: &mut Server,
-    ) -> Result<(), Lost> {
-        let found = find(statement, mark, statements, server).await?;
+    /// What came of asking whether the statement has one.
+    pub(crate) fn learn(&self, found: Found) {
         let mut state = self.state.lock();
         match found {
             // Who prepared it before has parameters of the types of then.
@@ -199,271 +155,17 @@ impl Joint {
             Found::None => state.known = Known::None,
             Found::Refused => state.is_not_asked_for(FAILED_FOR),
         }
-        Ok(())
-    }
-}
-
-/// The statement's form, where it has one.
-async fn find(
-    statement: &Statement,
-    mark: Option<Arc<str>>,
-    statements: &Statements,
-    server: &mut Server,
-) -> Result<Found, Lost> {
-    let text = std::str::from_utf8(text_of(statement.definition())).ok();
-    let Some((text, shape)) = text.and_then(|text| Some((text, Shape::of(text)?))) else {
-        return Ok(Found::None);
-    };
-    match ask(server, &shape.ask_table()).await? {
-        None => return Ok(Found::Refused),
-        Some(rows) if rows.is_empty() => return Ok(Found::None),
-        Some(_) => {}
-    }
-    // One that is prepared there already has the types that its parameters had then.
-    let Some((elements, columns)) = describe(server, &statements.anew(statement)).await? else {
-        return Ok(Found::Refused);
-    };
-    let types = elements
-        .iter()
-        .map(|element| TYPES.iter().find(|(number, ..)| number == element));
-    let Some(types) = types.collect::<Option<Vec<_>>>() else {
-        return Ok(Found::None);
-    };
-    let lists: Vec<String> = types
-        .iter()
-        .map(|(_, _, name)| format!("pg_catalog.{name}[]"))
-        .collect();
-    let Some(joint) = shape
-        .joint(text, lists)
-        .filter(|_| elements.len() == shape.parameters())
-    else {
-        return Ok(Found::None);
-    };
-    let joint = statements.beside(statement, &joint);
-    let Some((lists, joint_columns)) = describe(server, &joint).await? else {
-        return Ok(Found::Refused);
-    };
-    let is_alike = lists.iter().eq(types.iter().map(|(_, list, _)| list))
-        && match shape {
-            Shape::Point(_) => without_place(&joint_columns).is_some_and(|rest| rest == columns[..]),
-            Shape::Row(_) => joint_columns.is_empty() && columns.is_empty(),
-        };
-    if !is_alike {
-        return Ok(Found::None);
-    }
-    Ok(Found::Form(Arc::new(Form {
-        statement: joint,
-        kind: match shape {
-            Shape::Point(_) => Kind::Read,
-            Shape::Row(_) => Kind::Change,
-        },
-        mark,
-        singly: AtomicU32::new(0),
-        elements,
-    })))
-}
-
-/// What may be asked for many at once.
-#[derive(Debug)]
-pub(crate) enum Shape {
-    Point(Point),
-    Row(Row),
-}
-
-impl Shape {
-    pub(crate) fn of(text: &str) -> Option<Self> {
-        if names(text).is_none_or(|names| names.iter().any(|name| name.len() > NAME_BYTES_MAX)) {
-            // Of one that is cut its client is told each time.
-            return None;
-        }
-        let shape = point(text).map(Self::Point).or_else(|| row(text).map(Self::Row));
-        shape.filter(|shape| shape.parameters() <= PARAMETERS_MAX)
-    }
-
-    /// The text, with parameters only.
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Point(point) => &point.text,
-            Self::Row(row) => &row.text,
-        }
-    }
-
-    fn parameters(&self) -> usize {
-        match self {
-            Self::Point(point) => point.parameters,
-            Self::Row(row) => row.parameters,
-        }
-    }
-
-    /// Which literals are parameters in that.
-    pub(crate) fn literals(&self) -> &[usize] {
-        match self {
-            Self::Point(point) => &point.literals,
-            Self::Row(row) => &row.literals,
-        }
-    }
-
-    /// The text for lists of these types.
-    fn joint(&self, text: &str, lists: Vec<String>) -> Option<String> {
-        match self {
-            Self::Point(_) => {
-                let is_wrapped = false;
-                let parameters: Vec<Parameter> = lists.into_iter().map(|list| Parameter { list, is_wrapped }).collect();
-                lateral(text, &parameters)
-                    .filter(|joint| !joint.is_ordered)
-                    .map(|joint| joint.sql)
-            }
-            Self::Row(_) => rows(text, &lists),
-        }
-    }
-
-    /// Asks whether the table is one for that: a row, if it is.
-    fn ask_table(&self) -> String {
-        let equals = "OPERATOR(pg_catalog.=)";
-        // Who is told what the server logs is told it of each.
-        let is_quiet = format!(
-            "pg_catalog.current_setting('client_min_messages') {equals} ANY (CAST('{{notice,warning,error}}' AS pg_catalog.text[]))"
-        );
-        let is_it = |table: &str| {
-            format!(
-                "c.oid {equals} CAST(pg_catalog.to_regclass({}) AS pg_catalog.oid)",
-                quoted_text(table)
-            )
-        };
-        match self {
-            // The columns have no two rows of the same values.
-            Self::Point(point) => {
-                let columns: Vec<String> = point.columns.iter().map(|column| quoted_text(column)).collect();
-                let columns = format!("CAST(ARRAY[{}] AS pg_catalog.name[])", columns.join(","));
-                let comparable = COMPARABLE.map(|number| number.to_string()).join(",");
-                let comparable = format!("CAST('{{{comparable}}}' AS pg_catalog.oid[])");
-                format!(
-                    "SELECT 'key', '' FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid \
-                     WHERE {is_it} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
-                     AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
-                     AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
-                     CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
-                     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
-                     AND a.attname {equals} ANY ({columns}) WHERE a.attname IS NULL) \
-                     AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid {equals} c.oid \
-                     AND a.attname {equals} ANY ({columns}) AND NOT a.atttypid {equals} ANY ({comparable})) \
-                     AND {is_quiet} LIMIT 1",
-                    is_it = is_it(&point.table)
-                )
-            }
-            // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
-            Self::Row(row) => format!(
-                "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {is_it} AND c.relkind {equals} 'r' \
-                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid) \
-                 AND {is_quiet}",
-                is_it = is_it(&row.table)
-            ),
-        }
     }
 }
 
 /// The body of a RowDescription without its first column.
-fn without_place(body: &[u8]) -> Option<Bytes> {
+pub(crate) fn without_place(body: &[u8]) -> Option<Bytes> {
     let (count, rest) = body.split_first_chunk::<2>()?;
     let (_, rest) = frames::zero_terminated(rest)?;
     // Its table and column, type, size, modifier and format.
     let rest = rest.get(18..)?;
     let count = u16::from_be_bytes(*count).checked_sub(1)?;
     Some([&count.to_be_bytes()[..], rest].concat().into())
-}
-
-/// What is bound for one who asks: the body of its Bind behind the name, taken apart; of a simple query what would be.
-#[derive(Debug)]
-pub(crate) struct Bound<'a> {
-    /// As they stand there, with their count.
-    formats: &'a [u8],
-    values: Vec<Option<Cow<'a, [u8]>>>,
-    /// The same, of results.
-    results: &'a [u8],
-}
-
-const NONE: [u8; 2] = [0, 0];
-
-impl<'a> Bound<'a> {
-    /// Of a Bind. None where a NULL stands beside texts: what NULL is in a list is for a setting to say.
-    pub(crate) fn of(bound: &'a [u8]) -> Option<Self> {
-        let (formats, rest) = codes(bound)?;
-        let (count, mut rest) = rest.split_first_chunk::<2>()?;
-        let mut values = Vec::with_capacity(usize::from(u16::from_be_bytes(*count)));
-        for _ in 0..u16::from_be_bytes(*count) {
-            let (length, behind) = rest.split_first_chunk::<4>()?;
-            rest = behind;
-            values.push(match u32::from_be_bytes(*length) {
-                u32::MAX if is_binary(formats, values.len())? => None,
-                u32::MAX => return None,
-                length => {
-                    let (value, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-                    rest = behind;
-                    Some(Cow::Borrowed(value))
-                }
-            });
-        }
-        let (results, rest) = codes(rest)?;
-        rest.is_empty().then_some(Self {
-            formats,
-            values,
-            results,
-        })
-    }
-
-    /// Of the literals of a simple query that are parameters in the shape's text, where all others are as in its own; their types, too.
-    pub(crate) fn of_literals(shape: &Shape, own: &[Box<str>], literals: &[Literal<'a>]) -> Option<(Self, Vec<u32>)> {
-        let mut types = Vec::with_capacity(shape.literals().len());
-        let mut values = Vec::with_capacity(shape.literals().len());
-        let mut of_shape = shape.literals().iter().peekable();
-        if literals.len() != own.len() {
-            return None;
-        }
-        for (at, (literal, own)) in literals.iter().zip(own).enumerate() {
-            if of_shape.next_if_eq(&&at).is_none() {
-                if literal.0 == &**own {
-                    continue;
-                }
-                return None;
-            }
-            let (number, value) = match (literal.digits(), literal.string()) {
-                // A longer one is of no integer type.
-                (Some(digits), _) if digits.parse::<i32>().is_ok() => (INT4, Cow::Borrowed(digits.as_bytes())),
-                (Some(digits), _) if digits.parse::<i64>().is_ok() => (INT8, Cow::Borrowed(digits.as_bytes())),
-                (_, Some(text)) if text.contains('\'') => (0, Cow::Owned(text.replace("''", "'").into_bytes())),
-                (_, Some(text)) => (0, Cow::Borrowed(text.as_bytes())),
-                _ => return None,
-            };
-            types.push(number);
-            values.push(Some(value));
-        }
-        let bound = Self {
-            formats: &NONE,
-            values,
-            results: &NONE,
-        };
-        Some((bound, types))
-    }
-}
-
-/// A count of codes and the codes, as they stand, and what is behind them.
-fn codes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let count = u16::from_be_bytes(*bytes.first_chunk::<2>()?);
-    bytes.split_at_checked(2 + 2 * usize::from(count))
-}
-
-/// The code of number `at` among these; none where it is neither text nor binary.
-fn is_binary(codes: &[u8], at: usize) -> Option<bool> {
-    let code = match codes.len() {
-        2 => return Some(false),
-        4 => &codes[2..4],
-        _ => codes.get(2 + 2 * at..4 + 2 * at)?,
-    };
-    match code {
-        [0, 0] => Some(false),
-        [0, 1] => Some(true),
-        _ => None,
-    }
 }
 
 /// What those have in common who may be asked as one.
@@ -705,46 +407,6 @@ fn put_text(body: &mut BytesMut, values: &[Option<&[u8]>], is_utf8: bool) -> Opt
 mod tests {
     use super::*;
 
-    fn bind(formats: &[u16], values: &[Option<&[u8]>], results: &[u16]) -> BytesMut {
-        let mut body = BytesMut::new();
-        let put_codes = |body: &mut BytesMut, codes: &[u16]| {
-            body.put_u16(u16::try_from(codes.len()).unwrap());
-            codes.iter().for_each(|code| body.put_u16(*code));
-        };
-        put_codes(&mut body, formats);
-        body.put_u16(u16::try_from(values.len()).unwrap());
-        for value in values {
-            match value {
-                Some(value) => {
-                    body.put_u32(u32::try_from(value.len()).unwrap());
-                    body.extend_from_slice(value);
-                }
-                None => body.put_u32(u32::MAX),
-            }
-        }
-        put_codes(&mut body, results);
-        body
-    }
-
-    #[test]
-    fn what_is_bound_is_taken_apart_or_not_at_all() {
-        let values = [Some(&b"5"[..]), Some(b""), None];
-        assert!(Bound::of(&bind(&[], &values, &[])).is_none(), "of a text");
-        let body = bind(&[1, 0, 1], &values, &[1]);
-        let bound = Bound::of(&body).unwrap();
-        assert!(bound.values.iter().map(Option::as_deref).eq(values));
-        let formats: Vec<_> = (0..3).map(|at| is_binary(bound.formats, at)).collect();
-        assert_eq!(formats, [Some(true), Some(false), Some(true)]);
-        assert_eq!(is_binary(bound.results, 7), Some(true), "one is for all");
-        for length in 0..body.len() {
-            assert!(Bound::of(&body[..length]).is_none(), "{length}");
-        }
-        assert!(Bound::of(&[&body[..], &[0]].concat()).is_none());
-        assert_eq!(is_binary(&[0, 1, 0, 2], 0), None, "no format");
-        assert_eq!(is_binary(&[0, 0], 3), Some(false));
-        assert_eq!(is_binary(&[0, 2, 0, 0, 0, 1], 2), None);
-    }
-
     #[test]
     fn lists_have_each_value_as_it_was() {
         let mut body = BytesMut::new();
@@ -763,7 +425,7 @@ mod tests {
             assert_eq!(put.is_some(), may, "{value:?} {is_utf8}");
         }
         let mut body = BytesMut::new();
-        put_binary(&mut body, INT4, &[Some(&[0, 0, 0, 7]), None]).unwrap();
+        put_binary(&mut body, 23, &[Some(&[0, 0, 0, 7]), None]).unwrap();
         let wanted = [
             [0, 0, 0, 1],
             [0, 0, 0, 1],
@@ -794,43 +456,5 @@ mod tests {
         let rest = without_place(&described).unwrap();
         assert_eq!(rest[..], [&b"\x00\x01other\x00"[..], &[2; 18]].concat());
         assert_eq!(without_place(b"\x00\x00"), None);
-    }
-
-    #[test]
-    fn literals_become_values_where_all_others_are_alike() {
-        let shown = |text: &str, of: &'static str| {
-            let shape = Shape::of(text).unwrap();
-            let own: Vec<Box<str>> = forebay_sql::literals(text)
-                .unwrap()
-                .iter()
-                .map(|literal| literal.0.into())
-                .collect();
-            let (bound, types) = Bound::of_literals(&shape, &own, &forebay_sql::literals(of).unwrap())?;
-            let values = bound.values.iter().map(|value| value.clone().unwrap().into_owned());
-            Some((values.collect::<Vec<_>>(), types))
-        };
-        let text = "SELECT a FROM t WHERE id = 5 AND name = '$$x$$' AND n > 7";
-        let of = |of: &'static str| shown(text, of);
-        assert_eq!(
-            of("SELECT a FROM t WHERE id = 3000000000 AND name = '$$x$$' AND n > 7"),
-            Some((vec![b"3000000000".to_vec()], vec![INT8]))
-        );
-        for other in [
-            "SELECT a FROM t WHERE id = 5 AND name = '$$x$$' AND n > 8",
-            "SELECT a FROM t WHERE id = 5 AND name = $$x$$ AND n > 7",
-            "SELECT a FROM t WHERE id = 5 AND name = 'x' AND n > 7",
-            "SELECT a FROM t WHERE id = 99999999999999999999 AND name = '$$x$$' AND n > 7",
-        ] {
-            assert_eq!(of(other), None, "{other}");
-        }
-        assert_eq!(
-            shown(
-                "INSERT INTO t VALUES (1, 'x', 1.5)",
-                "INSERT INTO t VALUES (7, 'it''s', 1.5)"
-            ),
-            Some((vec![b"7".to_vec(), b"it's".to_vec()], vec![INT4, 0]))
-        );
-        let long = format!("SELECT a AS {} FROM t WHERE id = 5", "n".repeat(64));
-        assert!(Shape::of(&long).is_none(), "its client is told that it is cut");
     }
 }

@@ -5,13 +5,15 @@
 //! again alone, so that every error is the server's own.
 //!
 //! Inside: a [`unit`](unit::unit) is what a client asks in one go; its [plan](plan::Plan) says what is known of it, by [facts] of
-//! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), whose [pace](pace::Pace) tells who is quick, and a [carrier] takes them on [trips](trip::Trip), those who read a row each by its key [as one](joint), with what is
+//! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), whose [pace](pace::Pace) tells who is quick, and a [carrier] takes them on [trips](trip::Trip), those of one [shape] as [one](joint), with what is
 //! asked [beside].
 
 pub(crate) mod beside;
+mod bound;
 pub(crate) mod carrier;
 pub(crate) mod company;
 pub(crate) mod facts;
+mod forms;
 pub(crate) mod job;
 pub(crate) mod joint;
 pub(crate) mod learning;
@@ -20,6 +22,7 @@ pub(crate) mod offer;
 mod pace;
 pub(crate) mod plan;
 mod reviewed;
+mod shape;
 pub(crate) mod terms;
 pub(crate) mod trip;
 pub(crate) mod unit;

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use forebay_sql::{Effect, NotShown, Touches, literals, touches};
 use parking_lot::Mutex;
 
+use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
-use super::joint::{Bound, Shape};
 use super::reviewed::unsteady;
-use crate::settings::Settings;
-use crate::statements::{Statement, Statements};
+use super::shape::Shape;
 
 /// What the catalog said is believed for so long, where no table was changed through the proxy meanwhile.
 const SEEN_FOR: Duration = Duration::from_secs(60);
@@ -46,6 +45,8 @@ pub(crate) enum Kind {
 /// What is known of a statement.
 #[derive(Debug)]
 pub(crate) struct Plan {
+    /// What tells it from all others.
+    pub(crate) number: u64,
     /// As it came first; its literals are not shown.
     text: String,
     pub(crate) touches: Result<Touches, NotShown>,
@@ -74,14 +75,9 @@ pub(crate) struct Plan {
 struct Many {
     shape: Shape,
     literals: Vec<Box<str>>,
-    /// Those that are prepared instead of a text with literals, by their parameters' types.
-    statements: Mutex<Vec<(Vec<u32>, Arc<Statement>)>>,
-    /// One of them is known to have no joint form.
+    /// A text of this form is known to have none for many.
     is_vain: AtomicBool,
 }
-
-/// So many of them are kept: of two integer types and texts, of two values.
-const STATEMENTS_MAX: usize = 9;
 
 /// How often it was asked.
 #[derive(Debug, Default)]
@@ -140,7 +136,9 @@ impl Plan {
                 .then_some(touches)
                 .ok_or(NotShown("names something of the catalog"))
         });
+        static LAST: AtomicU64 = AtomicU64::new(0);
         let plan = Self {
+            number: LAST.fetch_add(1, Ordering::Relaxed),
             text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
             touches,
             many: None,
@@ -163,7 +161,6 @@ impl Plan {
                 Some(Many {
                     shape,
                     literals: literals.iter().map(|literal| literal.0.into()).collect(),
-                    statements: Mutex::default(),
                     is_vain: AtomicBool::new(false),
                 })
             }),
@@ -183,31 +180,21 @@ impl Plan {
         }
     }
 
-    /// The statement with parameters that stands for a text of its form, and what is bound for it.
-    pub(crate) fn bound_of_text<'a>(
-        &self,
-        text: &'a str,
-        statements: &Statements,
-        settings: &Arc<Settings>,
-    ) -> Option<(Arc<Statement>, Bound<'a>)> {
+    /// What is bound for a text of its form, where literals are parameters, and their types.
+    pub(crate) fn bound_of_text<'a>(&self, text: &'a str) -> Option<(Bound<'a>, Vec<u32>)> {
         let can_be = |many: &&Many| !many.shape.literals().is_empty() && !many.is_vain.load(Ordering::Relaxed);
         let many = self.many.as_ref().filter(can_be)?;
-        let (bound, types) = Bound::of_literals(&many.shape, &many.literals, &literals(text)?)?;
-        let changes = self.schema_changes.load(Ordering::Acquire);
-        let mut known = many.statements.lock();
-        if let Some((_, statement)) = known
-            .iter()
-            .find(|(of_these, statement)| *of_these == types && statement.is_of(changes))
-        {
-            return Some((Arc::clone(statement), bound));
-        }
-        let statement = statements.ours(many.shape.text(), &types, settings, changes);
-        if known.len() >= STATEMENTS_MAX {
-            known.clear();
-        }
-        known.retain(|(of_these, _)| *of_these != types);
-        known.push((types, Arc::clone(&statement)));
-        Some((statement, bound))
+        Bound::of_literals(&many.shape, &many.literals, &literals(text)?)
+    }
+
+    /// The text with parameters for that.
+    pub(crate) fn text_for_many(&self) -> &str {
+        self.many.as_ref().map_or("", |many| many.shape.text())
+    }
+
+    /// How often tables had been changed when the catalog was asked about it.
+    pub(crate) fn schema_changes(&self) -> u64 {
+        self.schema_changes.load(Ordering::Acquire)
     }
 
     /// Its text, without literals.

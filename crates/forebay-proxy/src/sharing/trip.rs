@@ -17,9 +17,10 @@ use std::task::{Poll, ready};
 use bytes::{Buf, BytesMut};
 
 use super::beside::Beside;
+use super::bound::Bound;
 use super::company::Company;
 use super::job::{Answer, Ask, Job};
-use super::joint::{Bound, Group, Joint, Likeness};
+use super::joint::{Group, Joint, Likeness};
 use super::plan::{Kind, Plan};
 use super::unit::Step;
 use crate::frames::{self, HEADER_BYTES};
@@ -107,20 +108,21 @@ pub(crate) struct Arrival {
 pub(crate) struct Unknown(Vec<ToAsk>);
 
 /// A statement, what is known of it, and the mark of its table.
-type ToAsk = (Arc<Statement>, Arc<Joint>, Option<Arc<str>>);
+pub(crate) type ToAsk = (Arc<Statement>, Arc<Joint>, Option<Arc<str>>);
 
 impl Unknown {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Asks about all of them.
-    pub(crate) async fn learn(&mut self, statements: &Statements, server: &mut Server) -> Result<(), Lost> {
-        while let Some((statement, joint, mark)) = self.0.last() {
-            joint.learn(statement, mark.clone(), statements, server).await?;
-            self.0.pop();
-        }
-        Ok(())
+    /// The one to be asked about next.
+    pub(crate) fn last(&self) -> Option<&ToAsk> {
+        self.0.last()
+    }
+
+    /// It was asked about.
+    pub(crate) fn pop(&mut self) {
+        drop(self.0.pop());
     }
 }
 
@@ -491,7 +493,8 @@ impl<'a> Alike<'a> {
         }
         let part = match &job.ask {
             Ask::Simple(text) => std::str::from_utf8(text).ok().and_then(|text| {
-                let (statement, bound) = job.plan.bound_of_text(text, asks.statements, &asks.company.settings)?;
+                let (bound, types) = job.plan.bound_of_text(text)?;
+                let statement = asks.company.statement_of(&job.plan, types, asks.statements);
                 if asks.company.joint(&statement).has_none() {
                     job.plan.is_in_vain();
                     return None;

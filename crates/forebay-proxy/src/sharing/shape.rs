@@ -1,0 +1,114 @@
+//! Shape: what of a text may be asked for many at once: a read of one row by its key, or an INSERT of one row.
+//!
+//! Promises: where the table is one for that, as the catalog is [asked](Shape::ask_table), nobody can tell. Knows no connection.
+
+use forebay_sql::{Parameter, Point, Row, lateral, names, point, row, rows};
+
+use crate::settings::quoted_text;
+
+/// A longer name is cut, unless the server was built otherwise.
+const NAME_BYTES_MAX: usize = 63;
+/// More parameters than anybody who wants one row has.
+const PARAMETERS_MAX: usize = 32;
+/// Types of columns that a value can be compared with whatever it is: none of them makes it one of a smaller range first, which may fail.
+const COMPARABLE: [u32; 14] = [16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1083, 1114, 1184, 1700, 2950];
+
+/// What may be asked for many at once.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    Point(Point),
+    Row(Row),
+}
+
+impl Shape {
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        if names(text).is_none_or(|names| names.iter().any(|name| name.len() > NAME_BYTES_MAX)) {
+            // Of one that is cut its client is told each time.
+            return None;
+        }
+        let shape = point(text).map(Self::Point).or_else(|| row(text).map(Self::Row));
+        shape.filter(|shape| shape.parameters() <= PARAMETERS_MAX)
+    }
+
+    /// The text, with parameters only.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Point(point) => &point.text,
+            Self::Row(row) => &row.text,
+        }
+    }
+
+    /// How many parameters that has.
+    pub(crate) fn parameters(&self) -> usize {
+        match self {
+            Self::Point(point) => point.parameters,
+            Self::Row(row) => row.parameters,
+        }
+    }
+
+    /// Which literals are parameters in that.
+    pub(crate) fn literals(&self) -> &[usize] {
+        match self {
+            Self::Point(point) => &point.literals,
+            Self::Row(row) => &row.literals,
+        }
+    }
+
+    /// The text for lists of these types.
+    pub(crate) fn joint(&self, text: &str, lists: Vec<String>) -> Option<String> {
+        match self {
+            Self::Point(_) => {
+                let is_wrapped = false;
+                let parameters: Vec<Parameter> = lists.into_iter().map(|list| Parameter { list, is_wrapped }).collect();
+                lateral(text, &parameters)
+                    .filter(|joint| !joint.is_ordered)
+                    .map(|joint| joint.sql)
+            }
+            Self::Row(_) => rows(text, &lists),
+        }
+    }
+
+    /// Asks whether the table is one for that: a row, if it is.
+    pub(crate) fn ask_table(&self) -> String {
+        let equals = "OPERATOR(pg_catalog.=)";
+        // Who is told what the server logs is told it of each.
+        let is_quiet = format!(
+            "pg_catalog.current_setting('client_min_messages') {equals} ANY (CAST('{{notice,warning,error}}' AS pg_catalog.text[]))"
+        );
+        let is_it = |table: &str| {
+            format!(
+                "c.oid {equals} CAST(pg_catalog.to_regclass({}) AS pg_catalog.oid)",
+                quoted_text(table)
+            )
+        };
+        match self {
+            // The columns have no two rows of the same values.
+            Self::Point(point) => {
+                let columns: Vec<String> = point.columns.iter().map(|column| quoted_text(column)).collect();
+                let columns = format!("CAST(ARRAY[{}] AS pg_catalog.name[])", columns.join(","));
+                let comparable = COMPARABLE.map(|number| number.to_string()).join(",");
+                let comparable = format!("CAST('{{{comparable}}}' AS pg_catalog.oid[])");
+                format!(
+                    "SELECT 'key', '' FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid \
+                     WHERE {is_it} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
+                     AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
+                     AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
+                     CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
+                     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
+                     AND a.attname {equals} ANY ({columns}) WHERE a.attname IS NULL) \
+                     AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid {equals} c.oid \
+                     AND a.attname {equals} ANY ({columns}) AND NOT a.atttypid {equals} ANY ({comparable})) \
+                     AND {is_quiet} LIMIT 1",
+                    is_it = is_it(&point.table)
+                )
+            }
+            // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
+            Self::Row(row) => format!(
+                "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {is_it} AND c.relkind {equals} 'r' \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid) \
+                 AND {is_quiet}",
+                is_it = is_it(&row.table)
+            ),
+        }
+    }
+}
