@@ -99,14 +99,7 @@ pub fn point(sql: &str) -> Option<Point> {
         let mut places = places.collect::<Option<Vec<_>>>()?;
         places.sort_unstable();
         parameters = places.len();
-        for (number, place) in places.iter().enumerate().rev() {
-            text.replace_range(all[*place].0.clone(), &format!("${}", number + 1));
-        }
-        let number_of = |place: &usize| {
-            let before = all[..*place].iter();
-            before.filter(|(_, token)| Literal::of(token).is_some()).count()
-        };
-        literals = places.iter().map(number_of).collect();
+        literals = make_parameters(&mut text, &all, &places);
     }
     (parameters > 0 && !equalities.is_empty()).then(|| Point {
         table: table.to_string(),
@@ -115,6 +108,18 @@ pub fn point(sql: &str) -> Option<Point> {
         parameters,
         literals,
     })
+}
+
+/// Makes the literals at these places, which stand in order, into parameters of the text, from `$1` on; which of its literals they were.
+pub(super) fn make_parameters(text: &mut String, tokens: &[(Range<usize>, Token<'_>)], places: &[usize]) -> Vec<usize> {
+    for (number, place) in places.iter().enumerate().rev() {
+        text.replace_range(tokens[*place].0.clone(), &format!("${}", number + 1));
+    }
+    let number_of = |place: &usize| {
+        let before = tokens[..*place].iter();
+        before.filter(|(_, token)| Literal::of(token).is_some()).count()
+    };
+    places.iter().map(number_of).collect()
 }
 
 /// Whether nothing but columns of the table's rows is asked for.

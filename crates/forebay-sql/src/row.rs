@@ -11,7 +11,7 @@ use sqlparser::ast;
 use super::dialect::Dialect;
 use super::lexer::{Kind, Token};
 use super::plain::{end, tokens};
-use super::point::Literal;
+use super::point::{Literal, make_parameters};
 use super::syntax;
 use super::touches::inserted_into;
 
@@ -56,14 +56,7 @@ pub fn row(sql: &str) -> Option<Row> {
         });
         let places: Vec<usize> = values.collect();
         parameters = places.len();
-        for (number, place) in places.iter().enumerate().rev() {
-            text.replace_range(all[*place].0.clone(), &format!("${}", number + 1));
-        }
-        let number_of = |place: &usize| {
-            let before = all[..*place].iter();
-            before.filter(|(_, token)| Literal::of(token).is_some()).count()
-        };
-        literals = places.iter().map(number_of).collect();
+        literals = make_parameters(&mut text, &all, &places);
     }
     (parameters > 0).then(|| Row {
         table: table.to_string(),

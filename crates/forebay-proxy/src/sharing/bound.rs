@@ -91,7 +91,7 @@ fn codes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(2 + 2 * usize::from(count))
 }
 
-/// The code of number `at` among these; none where it is neither text nor binary.
+/// Whether number `at` is binary by these codes, of which none is for texts, and one for all; none where it is neither.
 pub(crate) fn is_binary(codes: &[u8], at: usize) -> Option<bool> {
     let code = match codes.len() {
         2 => return Some(false),

@@ -14,7 +14,7 @@ pub struct Sharing {
     /// Whoever travels with strangers was seen to be answered alone within this time, beyond what the quickest takes: the way to the server,
     /// and the commit.
     pub quick: Duration,
-    /// So many who read a row each by its key are asked as one query; fewer cost the server less each by itself.
+    /// So many who read a row each by its key, or insert a row each, are asked as one statement; fewer cost the server less each by itself.
     pub min_jointly: usize,
 }
 

@@ -3,7 +3,8 @@
 //! Promises: each gets the messages that answer what it asked, and nothing of another's. Whoever reads is told as soon as all are answered;
 //! whoever changes rows once the server has committed all of them. Where one fails, nothing of what the others have changed is
 //! done, and they are to travel again without it; it goes alone, and is told there by the server what is wrong. Where the connection is
-//! lost, those who change are told that nobody knows. Those who read a row each by its key are asked [as one](super::joint), where enough ask alike.
+//! lost, those who change are told that nobody knows. Those who read a row
+//! each by its key, or insert a row each, are asked [as one](super::joint), where enough ask alike.
 //!
 //! Which messages of a pipeline without a Sync between are one transaction, and that an error undoes it and passes over what follows,
 //! is PostgreSQL's documentation, "Pipelining" and "Extended Query".
