@@ -27,6 +27,7 @@ const CHANGE_CARRIERS_MAX: usize = 2;
 /// So many statements a company knows.
 const PLANS_MAX: usize = 1024;
 
+/// By the number of a plan, and the types of parameters.
 type OfLiterals = HashMap<(u64, Vec<u32>), Arc<Statement>, foldhash::fast::RandomState>;
 
 /// All companies of a pool.
@@ -43,7 +44,7 @@ pub(crate) struct Company {
     pub(crate) number: u64,
     pub(crate) beginning: Beginning,
     pub(crate) settings: Arc<Settings>,
-    /// So many who read a row each are asked as one.
+    /// So many who read or insert a row each are asked as one.
     pub(crate) min_jointly: usize,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
     /// How many who execute a statement are asked as one, by its number.

@@ -4,8 +4,8 @@
 //! Promises: the rows are those that each statement would have had or made by itself, at one moment of the server's, in the same columns, formats and
 //! order; which value a row is of is told by the value's place in a list, never by the row. A statement has a joint form only where the
 //! catalog says that its columns are a key of an ordinary table, or that no row of the table it inserts into can tell of another; and where the
-//! server describes both alike: by the same parameters, and by the same columns, types and origins. What fails in the joint form, or has a row
-//! or a notice more than it can have, is asked again each by itself.
+//! server describes both alike: by the same parameters, and by the same columns, types and origins. What fails in the joint form, and a read that has a
+//! row or a notice more than it can have, is asked again each by itself; what is noticed of INSERTs is told to the first, as of a transaction.
 //!
 //! The joint text is [`forebay_sql::lateral`], or [`forebay_sql::rows`], of the statement's own.
 
@@ -41,7 +41,7 @@ pub(crate) struct Joint {
 #[derive(Debug, Default)]
 struct State {
     known: Known,
-    /// So often in a row there was nothing to be had.
+    /// So often there was nothing to be had, or it failed, since one did well to its end.
     failures: u32,
     /// The types of its parameters as the server described it first: those it has for whoever prepared it then.
     elements: Option<Vec<u32>>,
@@ -105,6 +105,8 @@ impl Joint {
                     .is_ok();
                 return (!is_single).then(|| Arc::clone(form));
             }
+            // It has done well for all of its time.
+            Known::Form(_, until) if *until <= Instant::now() => state.failures = 0,
             Known::Form(..) | Known::Nothing => {}
             Known::NotBefore(until) if *until <= Instant::now() => {}
             Known::Asked | Known::None | Known::NotBefore(_) => return None,
@@ -406,6 +408,37 @@ fn put_text(body: &mut BytesMut, values: &[Option<&[u8]>], is_utf8: bool) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_form_that_fails_is_asked_about_less_and_less_until_one_does_well() {
+        let joint = Joint::default();
+        let asks = || {
+            let mut is_to_ask = false;
+            assert!(joint.form(None, &mut is_to_ask).is_none());
+            is_to_ask
+        };
+        let waits = || match &joint.state.lock().known {
+            Known::NotBefore(until) => until
+                .saturating_duration_since(Instant::now())
+                .as_millis()
+                .div_ceil(1000),
+            known => panic!("{known:?}"),
+        };
+        let forget = || joint.state.lock().known = Known::NotBefore(Instant::now());
+        assert!(asks() && !asks(), "one of them");
+        for seconds in [10, 20, 40] {
+            joint.learn(Found::Refused);
+            assert!(waits() == seconds && !asks());
+            forget();
+            assert!(asks());
+        }
+        joint.is_not_asked();
+        assert_eq!(waits(), 8);
+        joint.is_not_asked();
+        assert_eq!(waits(), 8, "nobody was to");
+        joint.state.lock().known = Known::None;
+        assert!(joint.has_none() && !asks());
+    }
 
     #[test]
     fn lists_have_each_value_as_it_was() {
