@@ -306,3 +306,28 @@ async fn a_verifier_of_another_salt_is_no_proof_to_the_database() {
         .unwrap_err();
     assert!(refused.contains("28P01"), "{refused}");
 }
+
+/// What a session has set may not be had any more; nothing of it runs without, also where the connection is asked about functions before.
+#[test]
+fn what_cannot_be_set_ends_the_session_whatever_is_asked_beside() {
+    for learns in [false, true] {
+        let (_proxy, mut client, mut other) = on_one_connection();
+        let mut itself = straight(postgres());
+        itself.run("CREATE ROLE gone_soon");
+        client.run("SET ROLE gone_soon");
+        assert_eq!(client.ask("SELECT current_user"), "gone_soon");
+        assert_eq!(other.ask("SELECT current_user"), "postgres");
+        if learns {
+            // It leaves something, so that it is asked next who calls it.
+            other.run(
+                "CREATE FUNCTION leaves_it() RETURNS text LANGUAGE sql AS 'SELECT set_config(''app.left'', ''1'', false)'",
+            );
+        }
+        itself.run("DROP ROLE gone_soon");
+        client.send(&query("SELECT current_user"));
+        let said = client.last_words();
+        assert!(said.iter().all(|message| message.kind != b'D'), "{learns}: {said:?}");
+        assert_eq!(said.last().expect("a word").failure().sqlstate(), "08P01", "{learns}");
+        itself.run("DROP FUNCTION IF EXISTS leaves_it()");
+    }
+}
