@@ -204,9 +204,11 @@ fn select(statement: &ast::Statement) -> Option<&ast::Select> {
 
 /// Whether each row of the result is there because of itself, and is the same whatever the others are.
 fn is_row_by_row(statement: &ast::Statement) -> bool {
-    let Some(select) = select(statement) else {
-        return false;
-    };
+    select(statement).is_some_and(makes_rows_of_rows) && has_known_functions(statement)
+}
+
+/// Whether it makes one row of each that it finds, and nothing of several, as far as its clauses tell.
+pub(super) fn makes_rows_of_rows(select: &ast::Select) -> bool {
     let is_grouped = match &select.group_by {
         ast::GroupByExpr::All(_) => true,
         ast::GroupByExpr::Expressions(expressions, modifiers) => !expressions.is_empty() || !modifiers.is_empty(),
@@ -228,7 +230,6 @@ fn is_row_by_row(statement: &ast::Statement) -> bool {
         && select.qualify.is_none()
         && select.value_table_mode.is_none()
         && select.flavor == ast::SelectFlavor::Standard
-        && has_known_functions(statement)
 }
 
 /// Functions of one row's values and of nothing else.

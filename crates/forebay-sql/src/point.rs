@@ -11,6 +11,7 @@ use sqlparser::ast;
 
 use super::dialect::Dialect;
 use super::lexer::{Kind, Token};
+use super::listed::makes_rows_of_rows;
 use super::plain::{end, only_reads, tokens};
 use super::syntax;
 use super::touches::{name, only_table};
@@ -130,17 +131,7 @@ fn is_plain(query: &ast::Query, select: &ast::Select) -> bool {
         && query.settings.is_none()
         && query.format_clause.is_none()
         && query.pipe_operators.is_empty()
-        && select.distinct.is_none()
-        && select.top.is_none()
-        && select.exclude.is_none()
-        && select.into.is_none()
-        && select.lateral_views.is_empty()
-        && select.prewhere.is_none()
-        && select.connect_by.is_empty()
-        && matches!(&select.group_by, ast::GroupByExpr::Expressions(by, modifiers) if by.is_empty() && modifiers.is_empty())
-        && select.having.is_none()
-        && select.named_window.is_empty()
-        && select.qualify.is_none()
+        && makes_rows_of_rows(select)
         && select.projection.iter().all(|item| match item {
             ast::SelectItem::UnnamedExpr(expression) | ast::SelectItem::ExprWithAlias { expr: expression, .. } => {
                 is_column(expression)

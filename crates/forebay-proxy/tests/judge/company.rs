@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::client::Client;
 use crate::script::Step;
-use crate::{database, front, play, seeds};
+use crate::{database, front, play_at_once, seeds};
 
 /// What may be shared, and beside it what may not: what a neighbour could tell of it is in the answers.
 const SCHEMA: &str = "\
@@ -178,22 +178,7 @@ fn nobody_can_tell_who_travels_with_whom() {
         for database in [one, other] {
             Client::connect(&upstream, database, &[]).run("TRUNCATE wares, parts, slow_parts, audited, deferred");
         }
-        let players: Vec<_> = (0..SESSIONS)
-            .map(|number| {
-                let (upstream, proxy) = (upstream.clone(), proxy.clone());
-                std::thread::spawn(move || {
-                    let seed = seed * 1000 + number as u64;
-                    let mut straight = Client::connect(&upstream, one, &[]);
-                    let mut proxied = Client::connect(&proxy, other, &[]);
-                    play(seed, &script(seed, number), &mut straight, &mut proxied);
-                })
-            })
-            .collect();
-        for player in players {
-            if let Err(panic) = player.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        play_at_once(seed, SESSIONS, (&upstream, one), (&proxy, other), script);
     }
     // It was not only compared: it did travel, and what must not did not.
     let mut admin = Client::connect(&proxy, other, &[front::ADMIN]);

@@ -69,6 +69,34 @@ fn play(seed: u64, steps: &[Step], straight: &mut Client, proxied: &mut Client) 
     }
 }
 
+/// So many sessions at once, each with its own steps, straight to the one database and through the proxy to the other.
+fn play_at_once(
+    seed: u64,
+    sessions: usize,
+    (upstream, one): (&str, &str),
+    (proxy, other): (&str, &str),
+    steps: impl Fn(u64, usize) -> Vec<Step> + Sync,
+) {
+    std::thread::scope(|scope| {
+        let players: Vec<_> = (0..sessions)
+            .map(|number| {
+                let steps = &steps;
+                scope.spawn(move || {
+                    let seed = seed * 1000 + number as u64;
+                    let mut straight = Client::connect(upstream, one, &[]);
+                    let mut proxied = Client::connect(proxy, other, &[]);
+                    play(seed, &steps(seed, number), &mut straight, &mut proxied);
+                })
+            })
+            .collect();
+        for player in players {
+            if let Err(panic) = player.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
 fn judge(name: &str, start: fn(&str, usize) -> String, connections: usize, seeds: impl Iterator<Item = u64>) {
     let (one, other) = (format!("{name}_straight"), format!("{name}_proxied"));
     let upstream = database(&one);

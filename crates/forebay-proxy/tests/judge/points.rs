@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::client::Client;
 use crate::script::Step;
-use crate::{database, front, play, seeds};
+use crate::{database, front, play, play_at_once, seeds};
 
 /// A key of each type, what is no key, and what is one only as it seems.
 const SCHEMA: &str = "\
@@ -328,24 +328,11 @@ fn nobody_can_tell_who_is_asked_as_one() {
         for database in [one, other] {
             Client::connect(&upstream, database, &[]).run("TRUNCATE kept, nested");
         }
-        let players: Vec<_> = (0..SESSIONS)
-            .map(|number| {
-                let (upstream, proxy) = (upstream.clone(), proxy.clone());
-                std::thread::spawn(move || {
-                    let seed = seed * 1000 + number as u64;
-                    let mut random = StdRng::seed_from_u64(seed);
-                    let steps: Vec<Step> = (0..STEPS).map(|_| step(&mut random, number)).collect();
-                    let mut straight = Client::connect(&upstream, one, &[]);
-                    let mut proxied = Client::connect(&proxy, other, &[]);
-                    play(seed, &steps, &mut straight, &mut proxied);
-                })
-            })
-            .collect();
-        for player in players {
-            if let Err(panic) = player.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        let steps = |seed: u64, number: usize| {
+            let mut random = StdRng::seed_from_u64(seed);
+            (0..STEPS).map(|_| step(&mut random, number)).collect()
+        };
+        play_at_once(seed, SESSIONS, (&upstream, one), (&proxy, other), steps);
     }
     // It was not only compared.
     for text in [" FROM fixed WHERE ", "FROM pairs WHERE a = $1 AND b", "FROM parted"] {
