@@ -142,7 +142,9 @@ async fn who_waits_for_a_turn_behind_those_who_get_no_memory_is_refused_with_the
 }
 
 /// Polls reads once each, so that they have begun or stand in line, and are heard of no more unless they are polled again.
-async fn begun<F: Future>(reads: &mut [std::pin::Pin<Box<F>>]) {
+/// None can end meanwhile: the disk answers only then.
+async fn begun<F: Future>(trouble: &std::sync::Arc<Trouble>, reads: &mut [std::pin::Pin<Box<F>>]) {
+    let _gate = trouble.gate();
     for read in reads {
         assert!(futures_util::future::poll_immediate(read).await.is_none());
     }
@@ -152,12 +154,12 @@ async fn begun<F: Future>(reads: &mut [std::pin::Pin<Box<F>>]) {
 async fn reads_that_nobody_polls_any_more_do_not_keep_others_in_line() {
     let (_folder, path) = pattern::file(1, 1024 * PAGE);
     for wait_limit in [PATIENCE, Duration::ZERO, Duration::MAX] {
-        let (_trouble, pool) = pool_of_turns(100, wait_limit);
+        let (trouble, pool) = pool_of_turns(100, wait_limit);
         let file = pool.open(&path).await.expect("opened");
         let mut buffered: Vec<_> = (0..4)
             .map(|reader| Box::pin(pages(&file, 6 * reader, 6 * reader + 6)))
             .collect();
-        begun(&mut buffered).await;
+        begun(&trouble, &mut buffered).await;
         until("them to load", || pool.stats().runs >= 24).await;
         // They have got what they need, whether they look or not.
         pattern::check(&pages(&file, 100, 106).await, 1);
@@ -167,7 +169,7 @@ async fn reads_that_nobody_polls_any_more_do_not_keep_others_in_line() {
         let mut others: Vec<_> = (20..28)
             .map(|reader| Box::pin(pages(&file, 6 * reader, 6 * reader + 6)))
             .collect();
-        begun(&mut others).await;
+        begun(&trouble, &mut others).await;
         until("them to load", || pool.stats().runs >= 30 + 24).await;
         for from in [200, 300] {
             let view = tokio::time::timeout(PATIENCE / 3, pages(&file, from, from + 6)).await;
