@@ -69,7 +69,7 @@ pub fn lateral(sql: &str, parameters: &[Parameter]) -> Option<Lateral> {
 }
 
 /// A beginning of names that is nowhere in the text.
-fn own_name(sql: &str) -> String {
+pub(super) fn own_name(sql: &str) -> String {
     let sql = sql.to_lowercase();
     let mut name = "forebay_".to_owned();
     let mut number = 1;
@@ -112,7 +112,7 @@ fn plain_any(tokens: &[(Range<usize>, Token<'_>)], at: usize) -> Option<Range<us
 }
 
 /// The text with these ranges replaced; they stand in order.
-fn edited(sql: &str, edits: &[(Range<usize>, String)]) -> String {
+pub(super) fn edited(sql: &str, edits: &[(Range<usize>, String)]) -> String {
     let mut query = String::with_capacity(sql.len() + 64);
     let mut done = 0;
     for (range, replacement) in edits {
@@ -124,10 +124,11 @@ fn edited(sql: &str, edits: &[(Range<usize>, String)]) -> String {
     query
 }
 
-fn written(query: &str, parameters: &[Parameter], name: &str, is_ordered: bool) -> String {
+/// The lists that are parameters, as a table with a row for each place, its columns and that.
+pub(super) fn list_of(parameters: &[Parameter], name: &str) -> String {
     // Of several lists it is the server's own whatever others there are, and of one if it is named so.
     let schema = if parameters.len() == 1 { "pg_catalog." } else { "" };
-    let mut sql = format!("SELECT {name}keys.{name}place, {name}rows.* FROM {schema}unnest(");
+    let mut sql = format!("{schema}unnest(");
     let mut columns = String::new();
     for (number, parameter) in (1..).zip(parameters) {
         let comma = if number == 1 { "" } else { ", " };
@@ -135,10 +136,13 @@ fn written(query: &str, parameters: &[Parameter], name: &str, is_ordered: bool) 
         let _ = write!(sql, "{comma}${number}::{}", parameter.list);
         let _ = write!(columns, "{name}key_{number}, ");
     }
-    let _ = write!(
-        sql,
-        ") WITH ORDINALITY AS {name}keys({columns}{name}place) CROSS JOIN LATERAL ("
-    );
+    let _ = write!(sql, ") WITH ORDINALITY AS {name}keys({columns}{name}place)");
+    sql
+}
+
+fn written(query: &str, parameters: &[Parameter], name: &str, is_ordered: bool) -> String {
+    let keys = list_of(parameters, name);
+    let mut sql = format!("SELECT {name}keys.{name}place, {name}rows.* FROM {keys} CROSS JOIN LATERAL (");
     // The text may end in a comment, which the line's end ends.
     if is_ordered {
         // A subquery with ORDER BY is never merged into what is around it, and a window without an order numbers rows as they

@@ -159,7 +159,7 @@ fn is_bounded_by_parameter(query: &ast::Query) -> bool {
 }
 
 /// What must hold for each row, one by one.
-fn conjuncts<'a>(condition: &'a ast::Expr, each: &mut impl FnMut(&'a ast::Expr)) {
+pub(super) fn conjuncts<'a>(condition: &'a ast::Expr, each: &mut impl FnMut(&'a ast::Expr)) {
     match condition {
         ast::Expr::BinaryOp {
             left,
@@ -175,7 +175,7 @@ fn conjuncts<'a>(condition: &'a ast::Expr, each: &mut impl FnMut(&'a ast::Expr))
 }
 
 /// The column and the value, of a comparison that is true of one value only.
-fn equality(condition: &ast::Expr) -> Option<(String, &ast::Value)> {
+pub(super) fn equality(condition: &ast::Expr) -> Option<(String, &ast::Value)> {
     let ast::Expr::BinaryOp {
         left,
         op: ast::BinaryOperator::Eq,
@@ -199,7 +199,7 @@ fn equality(condition: &ast::Expr) -> Option<(String, &ast::Value)> {
 }
 
 /// Which token the value is: the one that stands behind this column and `=`, where that is certain.
-fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Value) -> Option<usize> {
+pub(super) fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Value) -> Option<usize> {
     let is_it = |at: usize| {
         let [(_, before), (_, equals), (_, token)] = &tokens[at..at + 3] else {
             return false;
@@ -218,7 +218,7 @@ fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Val
 }
 
 /// A name as PostgreSQL keeps it.
-fn folded(column: &ast::Ident) -> Option<String> {
+pub(super) fn folded(column: &ast::Ident) -> Option<String> {
     match column.quote_style {
         Some('"') => Some(column.value.replace("\"\"", "\"")),
         None if column.value.is_ascii() => Some(column.value.to_ascii_lowercase()),

@@ -168,30 +168,14 @@ fn effect(parsed: &ast::Statement, tokens: &[(Range<usize>, Token<'_>)]) -> Resu
             Ok(changes(table, ChangeKind::Insert, finds_rows))
         }
         ast::Statement::Update(update) => {
-            let plain = update.optimizer_hints.is_empty()
-                && update.from.is_none()
-                && update.output.is_none()
-                && update.or.is_none()
-                && update.order_by.is_empty()
-                && update.limit.is_none();
-            let table = plain.then(|| only_table(&update.table)).flatten();
+            let table = updated(update).and_then(only_table);
             let table = table.ok_or(NotShown("is an UPDATE of more than one table by itself"))?;
             refuse_cursors(tokens)?;
             only_queries(parsed, 0)?;
             Ok(changes(table, ChangeKind::Update, true))
         }
         ast::Statement::Delete(delete) => {
-            let plain = delete.optimizer_hints.is_empty()
-                && delete.tables.is_empty()
-                && delete.using.is_none()
-                && delete.output.is_none()
-                && delete.order_by.is_empty()
-                && delete.limit.is_none();
-            let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
-            let table = match from.as_slice() {
-                [only] if plain => only_table(only),
-                _ => None,
-            };
+            let table = deleted_from(delete).and_then(only_table);
             let table = table.ok_or(NotShown("is a DELETE of more than one table by itself"))?;
             refuse_cursors(tokens)?;
             only_queries(parsed, 0)?;
@@ -246,6 +230,32 @@ pub(super) fn inserted_into(insert: &ast::Insert) -> Option<&ast::ObjectName> {
     });
     match &insert.table {
         ast::TableObject::TableName(table) if plain && has_rows => Some(table),
+        _ => None,
+    }
+}
+
+/// What is updated, of an UPDATE that looks at nothing else.
+pub(super) fn updated(update: &ast::Update) -> Option<&ast::TableWithJoins> {
+    let is_plain = update.optimizer_hints.is_empty()
+        && update.from.is_none()
+        && update.output.is_none()
+        && update.or.is_none()
+        && update.order_by.is_empty()
+        && update.limit.is_none();
+    is_plain.then_some(&update.table)
+}
+
+/// What is deleted from, of a DELETE that looks at nothing else.
+pub(super) fn deleted_from(delete: &ast::Delete) -> Option<&ast::TableWithJoins> {
+    let is_plain = delete.optimizer_hints.is_empty()
+        && delete.tables.is_empty()
+        && delete.using.is_none()
+        && delete.output.is_none()
+        && delete.order_by.is_empty()
+        && delete.limit.is_none();
+    let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+    match from.as_slice() {
+        [only] if is_plain => Some(only),
         _ => None,
     }
 }

@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::joint::{Form, Found, without_place};
 use super::learning::{ask, describe};
-use super::plan::Kind;
-use super::shape::Shape;
+use super::shape::{Shape, Verb};
 use super::trip::{Lost, Unknown};
 use crate::server::Server;
 use crate::statements::{Statement, Statements, text_of};
@@ -88,19 +87,22 @@ async fn find(
         return Ok(Found::Refused);
     };
     let is_alike = lists.iter().eq(types.iter().map(|(_, list, _)| list))
-        && match shape {
-            Shape::Point(_) => without_place(&joint_columns).is_some_and(|rest| rest == columns[..]),
-            Shape::Row(_) => joint_columns.is_empty() && columns.is_empty(),
+        && match shape.verb() {
+            Verb::Insert => joint_columns.is_empty() && columns.is_empty(),
+            // Of no columns nothing is described but a place.
+            _ if !shape.tells_row() => {
+                columns.is_empty() && without_place(&joint_columns).is_some_and(|rest| *rest == [0, 0])
+            }
+            _ => without_place(&joint_columns).is_some_and(|rest| rest == columns[..]),
         };
     if !is_alike {
         return Ok(Found::None);
     }
     Ok(Found::Form(Arc::new(Form {
         statement: joint,
-        kind: match shape {
-            Shape::Point(_) => Kind::Read,
-            Shape::Row(_) => Kind::Change,
-        },
+        verb: shape.verb(),
+        tells_row: shape.tells_row(),
+        keys: shape.keys().map(<[usize]>::to_vec),
         mark,
         singly: AtomicU32::new(0),
         elements,

@@ -1,13 +1,14 @@
-//! Joint: many reads of one row each by its key, or many INSERTs of a row each, asked as one statement, which the server parses, plans and
-//! begins once.
+//! Joint: many reads or changes of one row each by its key, or many INSERTs of a row each, asked as one statement, which the server parses, plans
+//! and begins once.
 //!
 //! Promises: the rows are those that each statement would have had or made by itself, at one moment of the server's, in the same columns, formats and
 //! order; which value a row is of is told by the value's place in a list, never by the row. A statement has a joint form only where the
-//! catalog says that its columns are a key of an ordinary table, or that no row of the table it inserts into can tell of another; and where the
-//! server describes both alike: by the same parameters, and by the same columns, types and origins. What fails in the joint form, and a read that has a
-//! row or a notice more than it can have, is asked again each by itself; what is noticed of INSERTs is told to the first, as of a transaction.
+//! catalog says that its columns are a key of an ordinary table, and that no row of a table that it changes can tell of another; and where the
+//! server describes both alike: by the same parameters, and by the same columns, types and origins. Of those who change the same row
+//! one does. What fails in the joint form, a read that has a row or a notice more than it can have, and a change that has
+//! found no row is asked again each by itself; what is noticed of changes is told to the first, as of a transaction.
 //!
-//! The joint text is [`forebay_sql::lateral`], or [`forebay_sql::rows`], of the statement's own.
+//! The joint text is [`forebay_sql::lateral`], [`forebay_sql::keyed_many`], or [`forebay_sql::rows`], of the statement's own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +18,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::Mutex;
 
 use super::bound::{Bound, is_binary};
-use super::plan::Kind;
+use super::shape::Verb;
 use super::unit::{Step, Steps};
 use crate::frames::{self, HEADER_BYTES};
 use crate::statements::Statement;
@@ -81,9 +82,13 @@ pub(crate) enum Found {
 /// How many are asked as one.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// The first column of what it tells is the place.
+    /// The first column of what it tells is the place, but of an INSERT.
     pub(crate) statement: Arc<Statement>,
-    pub(crate) kind: Kind,
+    pub(crate) verb: Verb,
+    /// Rows are told to those who are asked.
+    pub(crate) tells_row: bool,
+    /// Which parameters tell the rows apart that are changed; none where that does not matter.
+    pub(crate) keys: Option<Vec<usize>>,
     /// Of the table whose rows it changes, as it was when this was found.
     pub(crate) mark: Option<Arc<str>>,
     /// On so many trips each is asked by itself.
@@ -250,11 +255,11 @@ impl Group {
             let length = u32::try_from(body.len() - begin - 4).ok()?;
             body[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
         }
-        let is_change = form.kind == Kind::Change;
+        let has_place = form.verb != Verb::Insert;
         let is_place_binary = match likeness.results.len() {
-            length if is_change || length <= 4 => {
+            length if !has_place || length <= 4 => {
                 body.extend_from_slice(likeness.results);
-                !is_change && is_binary(likeness.results, 0)?
+                has_place && is_binary(likeness.results, 0)?
             }
             length => {
                 // One more, for the place.
@@ -265,14 +270,13 @@ impl Group {
             }
         };
         let group = Self {
-            form,
             jobs: members.iter().map(|(job, _)| *job).collect(),
             of: Arc::clone(of),
             has_bind: likeness.steps.is_some(),
             has_description: match likeness.steps {
                 Some(steps) => steps.has(Step::DescribePortal),
                 // Of a text it is not said that it tells no rows.
-                None => !is_change,
+                None => form.tells_row,
             },
             is_place_binary,
             description: Bytes::new(),
@@ -280,43 +284,44 @@ impl Group {
             held: BytesMut::new(),
             notices: BytesMut::new(),
             is_void: false,
+            form,
         };
         Some((group, body))
     }
 
-    fn is_change(&self) -> bool {
-        self.form.kind == Kind::Change
+    /// Whether the one at this place has found no row to change. Whether the server would have said so, or that something else is wrong, is not
+    /// known.
+    pub(crate) fn has_missed(&self, at: usize) -> bool {
+        matches!(self.form.verb, Verb::Update | Verb::Delete) && self.rows[at].is_none()
     }
 
     /// What the server says of all of them. True at its last word.
     pub(crate) fn take(&mut self, tag: u8, message: &[u8]) -> bool {
         match tag {
             b'2' => {}
+            b'T' if !self.form.tells_row => self.describe(b'n', &[]),
             b'T' => match without_place(&message[HEADER_BYTES..]) {
-                Some(body) => {
-                    let mut description = BytesMut::new();
-                    frames::put(&mut description, b'T', &[&body]);
-                    self.description = description.freeze();
-                }
+                Some(body) => self.describe(b'T', &body),
                 None => self.is_void = true,
             },
             b'D' => match row_of(&message[HEADER_BYTES..], self.is_place_binary) {
                 Some((place, count, columns)) if self.rows.get(place).is_some_and(Option::is_none) => {
                     let begin = self.held.len();
-                    frames::put(&mut self.held, b'D', &[&count, columns]);
+                    if self.form.tells_row {
+                        frames::put(&mut self.held, b'D', &[&count, columns]);
+                    }
                     self.rows[place] = Some((begin, self.held.len()));
                 }
                 _ => self.is_void = true,
             },
-            b'N' if self.is_change() => self.notices.extend_from_slice(message),
-            b'n' => {
-                let mut description = BytesMut::new();
-                frames::put(&mut description, b'n', &[]);
-                self.description = description.freeze();
-            }
+            b'N' if self.form.verb != Verb::Select => self.notices.extend_from_slice(message),
+            b'n' => self.describe(b'n', &[]),
             b'C' => {
-                let made = format!("INSERT 0 {}\0", self.jobs.len());
-                self.is_void |= self.is_change() && message[HEADER_BYTES..] != *made.as_bytes();
+                let count = match self.form.verb {
+                    Verb::Insert => self.jobs.len(),
+                    _ => self.rows.iter().flatten().count(),
+                };
+                self.is_void |= message[HEADER_BYTES..] != *self.form.verb.tag(count).as_bytes();
                 return true;
             }
             // Whose that is nobody knows.
@@ -325,23 +330,28 @@ impl Group {
         false
     }
 
-    /// Writes all that is told to the one at this place.
+    fn describe(&mut self, tag: u8, body: &[u8]) {
+        let mut description = BytesMut::new();
+        frames::put(&mut description, tag, &[body]);
+        self.description = description.freeze();
+    }
+
+    /// Writes all that is told to the one at this place, who has not [missed](Self::has_missed) it.
     pub(crate) fn put_answer(&self, at: usize, out: &mut BytesMut) {
         if self.has_bind {
             frames::put(out, b'2', &[]);
         }
         out.extend_from_slice(&self.description);
-        if at == 0 {
+        if !self.notices.is_empty() && !(0..at).any(|before| !self.has_missed(before)) {
             out.extend_from_slice(&self.notices);
         }
-        match &self.rows[at] {
-            _ if self.is_change() => frames::put(out, b'C', &[b"INSERT 0 1\0"]),
-            Some((begin, end)) => {
-                out.extend_from_slice(&self.held[*begin..*end]);
-                frames::put(out, b'C', &[b"SELECT 1\0"]);
-            }
-            None => frames::put(out, b'C', &[b"SELECT 0\0"]),
+        let row = self.rows[at];
+        if let Some((begin, end)) = row {
+            out.extend_from_slice(&self.held[begin..end]);
         }
+        let verb = self.form.verb;
+        let count = usize::from(verb == Verb::Insert || row.is_some());
+        frames::put(out, b'C', &[verb.tag(count).as_bytes()]);
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod beside;
 mod bound;
 pub(crate) mod carrier;
 pub(crate) mod company;
+mod distinct;
 pub(crate) mod facts;
 mod forms;
 pub(crate) mod job;

@@ -1,8 +1,8 @@
-//! Shape: what of a text may be asked for many at once: a read of one row by its key, or an INSERT of one row.
+//! Shape: what of a text may be asked for many at once: a read, an UPDATE or a DELETE of one row by its key, or an INSERT of one row.
 //!
 //! Promises: where the table is one for that, as the catalog is [asked](Shape::ask_table), nobody can tell. Knows no connection.
 
-use forebay_sql::{Parameter, Point, Row, lateral, names, point, row, rows};
+use forebay_sql::{Keyed, Parameter, Point, Row, keyed, keyed_many, lateral, names, point, row, rows};
 
 use crate::settings::quoted_text;
 
@@ -18,6 +18,29 @@ const COMPARABLE: [u32; 14] = [16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1083, 1
 pub(crate) enum Shape {
     Point(Point),
     Row(Row),
+    Keyed(Keyed),
+}
+
+/// What is done with one row, and how the server says that it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Select,
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Verb {
+    /// What the server says of so many rows.
+    pub(crate) fn tag(self, rows: usize) -> String {
+        let verb = match self {
+            Self::Select => "SELECT",
+            Self::Insert => "INSERT 0",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        };
+        format!("{verb} {rows}\0")
+    }
 }
 
 impl Shape {
@@ -26,7 +49,10 @@ impl Shape {
             // Of one that is cut its client is told each time.
             return None;
         }
-        let shape = point(text).map(Self::Point).or_else(|| row(text).map(Self::Row));
+        let shape = point(text)
+            .map(Self::Point)
+            .or_else(|| row(text).map(Self::Row))
+            .or_else(|| keyed(text).map(Self::Keyed));
         shape.filter(|shape| shape.parameters() <= PARAMETERS_MAX)
     }
 
@@ -35,6 +61,7 @@ impl Shape {
         match self {
             Self::Point(point) => &point.text,
             Self::Row(row) => &row.text,
+            Self::Keyed(keyed) => &keyed.text,
         }
     }
 
@@ -43,6 +70,7 @@ impl Shape {
         match self {
             Self::Point(point) => point.parameters,
             Self::Row(row) => row.parameters,
+            Self::Keyed(keyed) => keyed.parameters,
         }
     }
 
@@ -51,6 +79,33 @@ impl Shape {
         match self {
             Self::Point(point) => &point.literals,
             Self::Row(row) => &row.literals,
+            Self::Keyed(keyed) => &keyed.literals,
+        }
+    }
+
+    pub(crate) fn verb(&self) -> Verb {
+        match self {
+            Self::Point(_) => Verb::Select,
+            Self::Row(_) => Verb::Insert,
+            Self::Keyed(keyed) if keyed.is_deleted => Verb::Delete,
+            Self::Keyed(_) => Verb::Update,
+        }
+    }
+
+    /// Whether the row is told.
+    pub(crate) fn tells_row(&self) -> bool {
+        match self {
+            Self::Point(_) => true,
+            Self::Row(_) => false,
+            Self::Keyed(keyed) => keyed.tells_row,
+        }
+    }
+
+    /// Which parameters tell the rows apart that are changed; none where that does not matter.
+    pub(crate) fn keys(&self) -> Option<&[usize]> {
+        match self {
+            Self::Keyed(keyed) => Some(&keyed.keys),
+            Self::Point(_) | Self::Row(_) => None,
         }
     }
 
@@ -65,6 +120,7 @@ impl Shape {
                     .map(|joint| joint.sql)
             }
             Self::Row(_) => rows(text, &lists),
+            Self::Keyed(_) => keyed_many(text, &lists),
         }
     }
 
@@ -81,33 +137,43 @@ impl Shape {
                 quoted_text(table)
             )
         };
+        // The columns have no two rows of the same values.
+        let has_key = |columns: &[String]| {
+            let columns: Vec<String> = columns.iter().map(|column| quoted_text(column)).collect();
+            let columns = format!("CAST(ARRAY[{}] AS pg_catalog.name[])", columns.join(","));
+            let comparable = COMPARABLE.map(|number| number.to_string()).join(",");
+            let comparable = format!("CAST('{{{comparable}}}' AS pg_catalog.oid[])");
+            format!(
+                "i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
+                 CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
+                 LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
+                 AND a.attname {equals} ANY ({columns}) WHERE a.attname IS NULL) \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid {equals} c.oid \
+                 AND a.attname {equals} ANY ({columns}) AND NOT a.atttypid {equals} ANY ({comparable}))"
+            )
+        };
+        let of_indexes = format!("FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid");
+        // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
+        let is_by_itself = format!(
+            "c.relkind {equals} 'r' AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k \
+             WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid)"
+        );
         match self {
-            // The columns have no two rows of the same values.
-            Self::Point(point) => {
-                let columns: Vec<String> = point.columns.iter().map(|column| quoted_text(column)).collect();
-                let columns = format!("CAST(ARRAY[{}] AS pg_catalog.name[])", columns.join(","));
-                let comparable = COMPARABLE.map(|number| number.to_string()).join(",");
-                let comparable = format!("CAST('{{{comparable}}}' AS pg_catalog.oid[])");
-                format!(
-                    "SELECT 'key', '' FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid \
-                     WHERE {is_it} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
-                     AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
-                     AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
-                     CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
-                     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
-                     AND a.attname {equals} ANY ({columns}) WHERE a.attname IS NULL) \
-                     AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid {equals} c.oid \
-                     AND a.attname {equals} ANY ({columns}) AND NOT a.atttypid {equals} ANY ({comparable})) \
-                     AND {is_quiet} LIMIT 1",
-                    is_it = is_it(&point.table)
-                )
-            }
-            // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
+            Self::Point(point) => format!(
+                "SELECT 'key', '' {of_indexes} WHERE {} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
+                 AND {} AND {is_quiet} LIMIT 1",
+                is_it(&point.table),
+                has_key(&point.columns)
+            ),
+            Self::Keyed(keyed) => format!(
+                "SELECT 'key', '' {of_indexes} WHERE {} AND {is_by_itself} AND NOT c.relhassubclass AND {} AND {is_quiet} LIMIT 1",
+                is_it(&keyed.table),
+                has_key(&keyed.columns)
+            ),
             Self::Row(row) => format!(
-                "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {is_it} AND c.relkind {equals} 'r' \
-                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {equals} c.oid AND k.confrelid {equals} c.oid) \
-                 AND {is_quiet}",
-                is_it = is_it(&row.table)
+                "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {} AND {is_by_itself} AND {is_quiet}",
+                is_it(&row.table)
             ),
         }
     }

@@ -3,7 +3,7 @@
 //! Promises: each gets the messages that answer what it asked, and nothing of another's. Whoever reads is told as soon as all are answered;
 //! whoever changes rows once the server has committed all of them. Where one fails, nothing of what the others have changed is
 //! done, and they are to travel again without it; it goes alone, and is told there by the server what is wrong. Where the connection is
-//! lost, those who change are told that nobody knows. Those who read a row
+//! lost, those who change are told that nobody knows. Those who read or change a row
 //! each by its key, or insert a row each, are asked [as one](super::joint), where enough ask alike.
 //!
 //! Which messages of a pipeline without a Sync between are one transaction, and that an error undoes it and passes over what follows,
@@ -20,6 +20,7 @@ use bytes::{Buf, BytesMut};
 use super::beside::Beside;
 use super::bound::Bound;
 use super::company::Company;
+use super::distinct::{Members, distinct};
 use super::job::{Answer, Ask, Job};
 use super::joint::{Group, Joint, Likeness};
 use super::plan::{Kind, Plan};
@@ -89,6 +90,8 @@ pub(crate) struct Trip {
     out: BytesMut,
     ranges: Vec<(usize, usize)>,
     failure: Option<Failure>,
+    /// Those who were asked as one with others and have found no row to change.
+    missed: Vec<usize>,
     /// The numbers of the statements that are asked beside.
     beside: Vec<u64>,
     is_sent: bool,
@@ -147,6 +150,7 @@ impl Trip {
             out: BytesMut::new(),
             ranges: vec![(0, 0); jobs.len()],
             failure: None,
+            missed: Vec::new(),
             beside: Vec::new(),
             is_sent: false,
             jobs,
@@ -186,32 +190,40 @@ impl Trip {
                 marks.push((table.to_owned(), Arc::clone(mark)));
             }
         }
-        for (likeness, (statement, members)) in &alike.all {
+        for (likeness, (statement, members)) in alike.all {
             let mut is_to_ask = false;
-            let joint = asks.company.joint(statement);
+            let joint = asks.company.joint(&statement);
             let mark = |at: usize| self.jobs[at].mark.as_ref();
             let first = members.first().and_then(|(at, _)| mark(*at));
             let are_of_one = members.iter().all(|(at, _)| mark(*at) == first);
-            let form = match members.len() >= asks.company.min_jointly && are_of_one {
+            let min = asks.company.min_jointly;
+            let form = match members.len() >= min && are_of_one {
                 true => joint.form(first, &mut is_to_ask),
                 false => None,
             };
             if is_to_ask {
                 self.unknown
                     .0
-                    .push((Arc::clone(statement), Arc::clone(&joint), first.cloned()));
+                    .push((Arc::clone(&statement), Arc::clone(&joint), first.cloned()));
             }
-            let group = form.and_then(|form| Group::new(&joint, form, likeness, members, is_utf8));
-            if let Some((group, bound)) = group {
-                let of = Of::Group(self.groups.len());
-                self.spans
-                    .push(span(server, of, |server| put_group(server, &group, &bound)));
-                self.groups.push(group);
-                continue;
-            }
-            for (at, _) in members {
-                let put = |server: &mut Server| put_job(server, &self.jobs[*at]);
-                self.spans.push(span(server, Of::Job(*at), put));
+            let together = match form.as_ref().and_then(|form| form.keys.as_deref()) {
+                Some(keys) => distinct(members, keys),
+                None => vec![members],
+            };
+            for members in together {
+                let form = form.as_ref().filter(|_| members.len() >= min).map(Arc::clone);
+                let group = form.and_then(|form| Group::new(&joint, form, &likeness, &members, is_utf8));
+                if let Some((group, bound)) = group {
+                    let of = Of::Group(self.groups.len());
+                    self.spans
+                        .push(span(server, of, |server| put_group(server, &group, &bound)));
+                    self.groups.push(group);
+                    continue;
+                }
+                for (at, _) in members {
+                    let put = |server: &mut Server| put_job(server, &self.jobs[at]);
+                    self.spans.push(span(server, Of::Job(at), put));
+                }
             }
         }
         for (table, mark) in &marks {
@@ -364,10 +376,20 @@ impl Trip {
             group.of.failed(&group.form);
             return;
         }
+        let before = self.missed.len();
         for (at, job) in group.jobs.iter().enumerate() {
+            if group.has_missed(at) {
+                self.missed.push(*job);
+                continue;
+            }
             let begin = self.out.len();
             group.put_answer(at, &mut self.out);
             self.ranges[*job] = (begin, self.out.len());
+        }
+        let missed = self.missed.len() - before;
+        if missed > 1 && missed * 2 > group.jobs.len() {
+            // Most are asked twice.
+            Joint::was_given_a_bad_value(&group.form);
         }
     }
 
@@ -437,6 +459,10 @@ impl Trip {
                     };
                     arrival.back.push(job);
                 }
+                (None, Kind::Change) if self.missed.contains(&first) => {
+                    job.is_single = true;
+                    arrival.back.push(job);
+                }
                 // It was done, and not as it can be.
                 (None, Kind::Change) if end == 0 => job.answer(Answer::Unknown),
                 (_, Kind::Read) if end > begin + ANSWER_BYTES_MAX => {
@@ -480,11 +506,8 @@ pub(crate) struct Asks<'a> {
 /// Those who ask alike, by what they have in common.
 #[derive(Default)]
 struct Alike<'a> {
-    all: HashMap<Likeness<'a>, Members<'a>, foldhash::fast::RandomState>,
+    all: HashMap<Likeness<'a>, (Arc<Statement>, Members<'a>), foldhash::fast::RandomState>,
 }
-
-/// What they execute, and what is bound for each.
-type Members<'a> = (Arc<Statement>, Vec<(usize, Bound<'a>)>);
 
 impl<'a> Alike<'a> {
     /// Takes one who may be asked as one with others. False if it is not one of them.

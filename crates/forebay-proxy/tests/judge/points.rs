@@ -1,5 +1,5 @@
-//! Reads of one row by its key, and INSERTs of one row, straight and through the proxy, byte by byte: there each of them is asked in a form for
-//! many.
+//! Reads and changes of one row by its key, and INSERTs of one row, straight and through the proxy, byte by byte: there each of them is asked in a
+//! form for many.
 
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (-100) TO (10);
 CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (100);
 INSERT INTO parted SELECT n, 'part ' || n FROM generate_series(-3, 20) n;
 CREATE TABLE kept (session int, id int CHECK (id <> 13), big bigint, small smallint, name text, code varchar(4), padded char(6), day date, made timestamptz, amount numeric(5, 1), token uuid, ratio float8, half real, \"Odd\" int DEFAULT 7, shown text COLLATE \"C\", flag boolean NOT NULL DEFAULT true, raw bytea, doc json, docb jsonb, at time, span interval, list int[], twice int GENERATED ALWAYS AS (id * 2) STORED, UNIQUE (session, id), UNIQUE (session, name));
+CREATE TABLE held (id int PRIMARY KEY CHECK (id % 100 <> 13), name text UNIQUE, big bigint, small smallint, code varchar(4), padded char(6), day date, made timestamptz, amount numeric(5, 1), token uuid, ratio float8, \"Odd\" int DEFAULT 7, shown text COLLATE \"C\", flag boolean NOT NULL DEFAULT true, raw bytea, docb jsonb, twice int GENERATED ALWAYS AS (id * 2) STORED);
+CREATE TABLE linked (id int PRIMARY KEY, parent int REFERENCES linked);
 CREATE TABLE nested (session int, id int, parent int, PRIMARY KEY (session, id), FOREIGN KEY (session, parent) REFERENCES nested);
 ";
 
@@ -101,6 +103,57 @@ const TEXTS: [(&str, &[&str]); 16] = [
     ("SELECT a FROM loose WHERE {} = {}", &["n"]),
     ("SELECT id, note FROM parent WHERE {} = {}", &["id"]),
     ("SELECT * FROM parted WHERE {} = {} ", &["id"]),
+];
+
+/// Of a row each that is changed: of these columns. Each session has rows of its own.
+const CHANGES: [(&str, &[&str]); 20] = [
+    ("UPDATE held SET {} = {} WHERE {} = {}", &["any", "id"]),
+    ("UPDATE held SET {} = {} WHERE {} = {}", &["amount", "id"]),
+    ("UPDATE held SET {} = {} WHERE {} = {}", &["code", "id"]),
+    (
+        "UPDATE held SET {} = {}, {} = {} WHERE {} = {}",
+        &["padded", "raw", "name"],
+    ),
+    (
+        "update public.held as h set {} = {}, \"Odd\" = DEFAULT where h.{} = {} and h.flag returning *;",
+        &["docb", "id"],
+    ),
+    (
+        "UPDATE held SET {} = {} WHERE {} = {} RETURNING id, name AS other, held.twice -- the row",
+        &["small", "id"],
+    ),
+    ("UPDATE held SET {} = big + {} WHERE {} = {}", &["big", "id"]),
+    (
+        "UPDATE held SET {} = big - {} * 2 WHERE {} = {} RETURNING held.*",
+        &["big", "name"],
+    ),
+    ("UPDATE held SET {} = shown || {} WHERE {} = {}", &["shown", "id"]),
+    ("UPDATE held SET {} = 100 / {} WHERE {} = {}", &["big", "id"]),
+    (
+        "UPDATE held SET {} = {}::numeric(3, 1) WHERE {} = {}",
+        &["amount", "id"],
+    ),
+    (
+        "UPDATE held SET {} = {}, big = held.big + 1 WHERE {} = {} AND {} = {}",
+        &["shown", "id", "name"],
+    ),
+    (
+        "UPDATE held SET {} = CASE WHEN flag THEN 1 ELSE 10 / {} END WHERE {} = {}",
+        &["big", "id"],
+    ),
+    (
+        "UPDATE held SET {} = {} WHERE {} = {} AND 10 / (id % 100 - 3) < 5",
+        &["flag", "id"],
+    ),
+    ("UPDATE held SET {} = {} WHERE {} = {}", &["nothing", "id"]),
+    ("UPDATE held SET {} = {} WHERE {} = {}", &["id", "name"]),
+    ("UPDATE linked SET {} = {} WHERE {} = {}", &["parent", "id"]),
+    ("DELETE FROM held WHERE {} = {}", &["id"]),
+    (
+        "DELETE FROM held AS h WHERE h.{} = {} AND h.flag RETURNING *, h.id",
+        &["name"],
+    ),
+    ("DELETE FROM linked WHERE {} = {}", &["id"]),
 ];
 
 /// Columns, and what their types are called by.
@@ -204,7 +257,39 @@ fn step(random: &mut StdRng, session: usize) -> Step {
         });
     }
     let is_row = random.random();
-    let (form, wanted) = if is_row { &ROWS } else { &TEXTS[..] }.choose(random).unwrap();
+    let form = if is_row { &ROWS } else { &TEXTS[..] }.choose(random).unwrap();
+    asked(random, session, form, is_row)
+}
+
+/// The number of one of its rows.
+fn own_row(session: usize, row: usize) -> usize {
+    100 * (session + 1) + row
+}
+
+/// One of those who change a row, or what came of them. Their rows are put there again and again.
+fn change(random: &mut StdRng, session: usize) -> Step {
+    let (first, last) = (own_row(session, 0), own_row(session, 44));
+    match random.random_range(0..20) {
+        0 => Step::query(&format!(
+            "SELECT id, name, big, small, code, padded, day, made, amount, token, ratio, \"Odd\", shown, flag, raw, docb, twice FROM held \
+             WHERE id BETWEEN {first} AND {last} ORDER BY id"
+        )),
+        1 => Step::query(&format!(
+            "INSERT INTO held (id, name, big, shown) SELECT n, 'n' || n, n, '' FROM generate_series({first}, {last}) n WHERE n % 100 <> 13 \
+             ON CONFLICT DO NOTHING"
+        )),
+        2 => Step::query(&format!(
+            "INSERT INTO linked SELECT n, nullif(n - 1, {first} - 1) FROM generate_series({first}, {last}) n ON CONFLICT DO NOTHING"
+        )),
+        _ => {
+            let form = CHANGES.choose(random).unwrap();
+            asked(random, session, form, false)
+        }
+    }
+}
+
+/// A statement of this form, with values and parameters of all kinds.
+fn asked(random: &mut StdRng, session: usize, (form, wanted): &(&str, &[&str]), is_row: bool) -> Step {
     let form = form.replace("$s", &session.to_string());
     let columns: Vec<(&str, u32)> = wanted
         .iter()
@@ -218,10 +303,25 @@ fn step(random: &mut StdRng, session: usize) -> Step {
                 .map_or((other, 23), |(column, number)| (*column, *number)),
         })
         .collect();
+    let has_own_rows = ["held", "linked"].iter().any(|table| form.contains(table));
+    let one = own_row(session, random.random_range(0..44));
     let values: Vec<String> = columns
         .iter()
-        .map(|(column, _)| match random.random_range(0..12) {
-            0 => (*ODD.choose(random).unwrap()).to_owned(),
+        .map(|(column, _)| match (random.random_range(0..12), *column) {
+            (spelt, "id" | "parent") if has_own_rows => {
+                let other = own_row(session, random.random_range(0..44));
+                let row = if *column == "parent" || spelt > 8 { other } else { one };
+                match spelt {
+                    0 => ["abc", "", "5.0", "99999999999999999999", "NaN"]
+                        .choose(random)
+                        .unwrap()
+                        .to_string(),
+                    1 => format!(" 0{row} "),
+                    _ => row.to_string(),
+                }
+            }
+            (_, "name") if has_own_rows => format!("n{one}"),
+            (0, _) => (*ODD.choose(random).unwrap()).to_owned(),
             _ => value(column, random),
         })
         .collect();
@@ -352,6 +452,48 @@ fn nobody_can_tell_who_is_asked_as_one() {
         "FROM pairs WHERE a = 0\n",
         "nothing",
     ] {
+        assert_eq!(asked_jointly(&proxy, other, text), 0, "{text}");
+    }
+}
+
+/// Those who change a row each.
+#[test]
+fn nobody_can_tell_who_changes_as_one() {
+    let (one, other) = ("changes_straight", "changes_proxied");
+    let upstream = database(one);
+    database(other);
+    for database in [one, other] {
+        Client::connect(&upstream, database, &[]).run(SCHEMA);
+    }
+    let proxy = front::start_in_company(&upstream, 6);
+    for seed in seeds(4) {
+        for database in [one, other] {
+            Client::connect(&upstream, database, &[]).run("TRUNCATE held, linked");
+        }
+        let steps = |seed: u64, number: usize| {
+            let mut random = StdRng::seed_from_u64(seed);
+            (0..STEPS).map(|_| change(&mut random, number)).collect()
+        };
+        play_at_once(seed, SESSIONS, (&upstream, one), (&proxy, other), steps);
+    }
+    for text in [
+        "UPDATE held SET amount = $1 WHERE id",
+        "UPDATE held SET code = ",
+        "raw = $2 WHERE name",
+        "= DEFAULT",
+        "RETURNING id, name AS other",
+        "big = big + ",
+        "big = big - ",
+        "shown = shown || ",
+        "big = 0 / ",
+        "::numeric",
+        "held.big + ",
+        "DELETE FROM held WHERE id",
+        "RETURNING *, h.id",
+    ] {
+        assert!(asked_jointly(&proxy, other, text) > 0, "{text}");
+    }
+    for text in ["linked", "ELSE 10 / $1", "nothing"] {
         assert_eq!(asked_jointly(&proxy, other, text), 0, "{text}");
     }
 }
