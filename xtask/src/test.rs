@@ -38,6 +38,8 @@ const BROWSER_MODULE: &str = "real_browser";
 const LONG_CASES: &str = "1000000";
 /// How long the proxy's clients live in each of the two tests of chaos.
 const CHAOS_SECONDS: &str = "300";
+/// How many clients make a history of what is shared, and how long.
+const HISTORIES: [(&str, &str); 2] = [("FOREBAY_HISTORIES_CLIENTS", "100"), ("FOREBAY_HISTORIES_SECONDS", "60")];
 /// What the lab runs at its usual length in a long run.
 const SOAKS: &[&str] = &["cache-soak", "writes-soak"];
 
@@ -128,6 +130,7 @@ pub(crate) fn run(extent: Extent) -> bool {
     if extent == Extent::Long {
         steps.step("a million statements", a_million_statements);
         steps.step("ten minutes of chaos", ten_minutes_of_chaos);
+        steps.step("a minute of histories", a_minute_of_histories);
         for soak in SOAKS {
             steps.command(
                 soak,
@@ -284,6 +287,13 @@ fn ten_minutes_of_chaos() -> Outcome {
         &test.set("FOREBAY_CHAOS_SECONDS", CHAOS_SECONDS),
         &["--nocapture", "--test-threads=1"],
     )
+}
+
+/// What many clients change and read at once, in company and straight, of a seed that they print.
+fn a_minute_of_histories() -> Outcome {
+    let test = cargo(["test", "--release", "--package", "forebay-proxy", "--test", "judge"]);
+    let test = HISTORIES.iter().fold(test, |test, (name, value)| test.set(name, value));
+    run_tests(&test, &["--nocapture", "histories::"])
 }
 
 /// The differential test at its full length, of a seed that it prints; optimised, or it takes four times as long.

@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// All messages up to so many ReadyForQuery, one a line.
-    fn answers(&mut self, ready: usize) -> String {
+    pub(crate) fn answers(&mut self, ready: usize) -> String {
         let mut told = String::new();
         let mut seen = 0;
         while seen < ready {

@@ -14,6 +14,7 @@ mod company;
 mod edges;
 mod front;
 mod histories;
+mod linear;
 mod points;
 mod script;
 
