@@ -39,7 +39,10 @@ const LONG_CASES: &str = "1000000";
 /// How long the proxy's clients live in each of the two tests of chaos.
 const CHAOS_SECONDS: &str = "300";
 /// How many clients make a history of what is shared, and how long.
-const HISTORIES: [(&str, &str); 2] = [("FOREBAY_HISTORIES_CLIENTS", "100"), ("FOREBAY_HISTORIES_SECONDS", "60")];
+const HISTORIES: [(&str, &str); 2] = [
+    ("FOREBAY_HISTORIES_CLIENTS", "100"),
+    ("FOREBAY_HISTORIES_SECONDS", "60"),
+];
 /// What the lab runs at its usual length in a long run.
 const SOAKS: &[&str] = &["cache-soak", "writes-soak"];
 

@@ -268,6 +268,7 @@ impl Console {
             ("alone", INT8),
             ("why_alone", TEXT),
             ("jointly", INT8),
+            ("joined", INT8),
         ]);
         for (database, pool) in self.databases.pools() {
             let is_off = (!pool.shares()).then(|| "sharing is switched off".to_owned());
@@ -288,6 +289,7 @@ impl Console {
                         some(counts.alone.load(Ordering::Relaxed)),
                         is_off.clone().or_else(|| plan.why_not()).or_else(of_session),
                         some(counts.jointly.load(Ordering::Relaxed)),
+                        some(counts.joined.load(Ordering::Relaxed)),
                     ]);
                 }
             }

@@ -22,6 +22,8 @@ use crate::lent::Lent;
 use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::server::{Server, Shown};
 use crate::sharing::company::Companies;
+use crate::sharing::rules::Rules;
+pub use crate::sharing::rules::{NormalText, Rule, TableName};
 pub use crate::sharing::terms::Sharing;
 use crate::statements::Statements;
 use crate::welcome::{Welcome, Welcomes};
@@ -184,6 +186,7 @@ impl Pool {
         credentials: Arc<Credentials>,
         effects: Arc<Effects>,
         limits: &Limits,
+        rules: Rules,
         cap: Arc<Cap>,
     ) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -199,7 +202,7 @@ impl Pool {
             }),
             generation: AtomicU64::new(0),
             statements: Statements::default(),
-            companies: Companies::new(limits.sharing),
+            companies: Companies::new(limits.sharing, rules),
             shares: AtomicBool::new(limits.sharing.is_on),
             effects,
             asks_for_numbers: AtomicBool::new(false),
@@ -209,8 +212,9 @@ impl Pool {
     }
 
     /// From now on connections are made like this, and there are so many.
-    pub(crate) fn change(&self, connector: Connector, limits: &Limits, cap: Arc<Cap>) {
+    pub(crate) fn change(&self, connector: Connector, limits: &Limits, rules: Rules, cap: Arc<Cap>) {
         self.shares.store(limits.sharing.is_on, Ordering::Relaxed);
+        self.companies.change(rules);
         {
             let mut terms = self.terms.write();
             terms.connector = Arc::new(connector);

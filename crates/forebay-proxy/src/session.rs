@@ -34,7 +34,7 @@ use crate::pool::PoolMode;
 use crate::relay::{Relayed, has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
 use crate::settings::Settings;
-use crate::sharing::job::Answer;
+use crate::sharing::ask::Answer;
 use crate::sharing::offer::{Alone, Asked, Offer, PARSE_COMPLETE, Travelling};
 use crate::sharing::trip::Lost;
 use crate::state::State;
@@ -179,7 +179,7 @@ impl Session {
         frames::put(&mut client.output, b'K', &[&process_id, &registration.entry.secret]);
         frames::put(&mut client.output, b'Z', &[b"I"]);
         let limits = pool.limits();
-        let state = State {
+        let mut state = State {
             mode: limits.mode,
             max_message_bytes: limits.max_message_bytes,
             pool,
@@ -218,8 +218,10 @@ impl Session {
             copying: Copying::default(),
             may_share: limits.mode == PoolMode::Transaction && limits.timeouts.statement.is_none(),
             company: None,
+            answered: None,
             discarding_at: None,
         };
+        state.is_answered();
         let console = identity.is_admin.then(|| {
             Box::new(Console {
                 databases: Arc::clone(databases),
@@ -364,6 +366,7 @@ impl Session {
             let relayed = relayed.await;
             entry.set_running(None);
             entry.has_travelled();
+            self.state.is_answered();
             match relayed {
                 Ok(()) => {
                     self.state.last = Some(server.lent);

@@ -19,6 +19,13 @@ impl Settings {
         self.by_name.insert(name.to_owned(), value.to_owned());
     }
 
+    /// The same, but for one.
+    pub(crate) fn without(&self, name: &str) -> Self {
+        let mut others = self.clone();
+        others.by_name.remove(name);
+        others
+    }
+
     /// What the others say holds.
     pub(crate) fn extend(&mut self, others: &Self) {
         for (name, value) in &others.by_name {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -102,6 +103,8 @@ pub(crate) struct State {
     pub(crate) may_share: bool,
     /// Those it may travel with, as long as its settings are these.
     pub(crate) company: Option<(Arc<Settings>, Arc<Company>)>,
+    /// When it had its last answer, where reads join others by that.
+    pub(crate) answered: Option<Instant>,
     /// Where a text was asked that may discard what is prepared.
     pub(crate) discarding_at: Option<u64>,
 }

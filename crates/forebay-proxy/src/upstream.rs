@@ -22,7 +22,8 @@ use crate::clients::Bounds;
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::lookup::Lookup;
-use crate::pool::{Limits, Pool, Stats};
+use crate::pool::{Limits, Pool, Rule, Stats};
+use crate::sharing::rules::Rules;
 
 /// A host that does not answer within this time cannot be reached.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
@@ -66,6 +67,8 @@ pub struct UpstreamOptions {
     pub max_user_clients: Option<usize>,
     /// What is said of single users.
     pub users: Arc<BTreeMap<String, UserOptions>>,
+    /// What is said of statements and sessions, the first before the others.
+    pub rules: Arc<[Rule]>,
 }
 
 impl UpstreamOptions {
@@ -82,6 +85,7 @@ impl UpstreamOptions {
             max_clients: None,
             max_user_clients: None,
             users: Arc::default(),
+            rules: Arc::default(),
         }
     }
 
@@ -222,13 +226,19 @@ impl UpstreamSettings {
         }
     }
 
-    /// Of this user's pools at the database.
-    fn limits_of(&self, user: &str) -> Limits {
+    /// Of this pool.
+    fn limits_of(&self, key: &Key) -> Limits {
         let mut limits = self.options.limits.clone();
-        if let Some(shares) = self.options.users.get(user).and_then(|user| user.shares) {
+        if let Some(shares) = self.options.users.get(&key.user).and_then(|user| user.shares) {
             limits.sharing.is_on = shares;
         }
         limits
+    }
+
+    /// The same, what is said of its clients' statements.
+    fn rules_of(&self, key: &Key) -> Rules {
+        let is_of = |rule: &&Rule| rule.is_of(&key.user, &key.database);
+        Rules(self.options.rules.iter().filter(is_of).cloned().collect())
     }
 
     /// Whether this user is proven to the database by a certificate.
@@ -287,11 +297,16 @@ impl Upstream {
         let connectors = pools
             .by_key
             .iter()
-            .map(|(key, pool)| Ok((pool, settings.connector(&key.user, &key.database)?)));
+            .map(|(key, pool)| Ok((key, pool, settings.connector(&key.user, &key.database)?)));
         let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
         *self.settings.write() = Arc::clone(&settings);
-        for (pool, connector) in connectors {
-            pool.change(connector, &settings.limits_of(pool.user()), Arc::clone(cap));
+        for (key, pool, connector) in connectors {
+            pool.change(
+                connector,
+                &settings.limits_of(key),
+                settings.rules_of(key),
+                Arc::clone(cap),
+            );
             if !Arc::ptr_eq(&before.cap, cap) {
                 cap.add(as_holder(pool));
             }
@@ -369,7 +384,8 @@ impl Upstream {
             settings.connector(user, database)?,
             Arc::clone(&self.credentials),
             self.effects(database),
-            &settings.limits_of(&key.user),
+            &settings.limits_of(&key),
+            settings.rules_of(&key),
             Arc::clone(&settings.cap),
         ));
         settings.cap.add(as_holder(&pool));

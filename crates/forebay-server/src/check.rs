@@ -66,6 +66,7 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             max_upstream_connections,
             max_user_clients,
             users,
+            rules,
         }) => {
             for (name, settings) in databases {
                 line("database", format!("{name}: {}", behind(settings, name)));
@@ -86,6 +87,9 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             }
             for (name, options) in users.iter() {
                 line("user", format!("{name}: {}", said_of(options)));
+            }
+            for rule in rules.iter() {
+                line("rule", rule.to_string());
             }
             if let Some(admins) = admins.listed() {
                 line("console", format!("for {admins}"));

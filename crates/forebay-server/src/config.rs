@@ -8,6 +8,7 @@ pub mod databases;
 mod error;
 mod proxy;
 pub mod quantity;
+pub mod rules;
 #[cfg(test)]
 mod tests;
 pub mod users;
@@ -24,6 +25,7 @@ use databases::{Admins, DatabaseOption, Lent, ProxyOptions, SessionFunctionsOpti
 pub use error::OptionsError;
 use error::value;
 use quantity::{Address, AddressOrOff, Size, Span};
+use rules::RuleSettings;
 use users::UserSettings;
 
 /// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite; concurrent writes share commits.
@@ -221,6 +223,10 @@ pub struct Settings {
     /// In a file: what is said of single users, each a table.
     #[arg(skip)]
     pub user: Option<Vec<UserSettings>>,
+
+    /// In a file: what is said of statements of the proxy's clients without touching them, each a table.
+    #[arg(skip)]
+    pub rule: Option<Vec<RuleSettings>>,
 
     /// With --upstream: users who may use the console, as SHOW FOREBAY STATUS: names, separated by commas, each of a user at any database or,
     /// as NAME@DATABASE, at one. With databases of several owners name the one, for whoever makes users there makes any [default: none]
@@ -497,7 +503,7 @@ impl Settings {
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode sharing session_functions server_wait_timeout server_idle_timeout
             server_lifetime idle_session_timeout trust_loopback service_user auth_query
-            auth_query_kept max_client_connections max_user_connections user admin_users
+            auth_query_kept max_client_connections max_user_connections user rule admin_users
             database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait

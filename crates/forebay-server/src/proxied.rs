@@ -140,6 +140,7 @@ fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<
         upstream.max_clients = settings.max_clients;
         upstream.max_user_clients = options.max_user_clients;
         upstream.users = Arc::clone(&options.users);
+        upstream.rules = Arc::clone(&options.rules);
         upstream
     };
     let named = options.databases.iter().map(|(name, settings)| {

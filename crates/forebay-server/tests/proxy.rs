@@ -35,6 +35,8 @@ mod options;
 mod reload;
 #[path = "proxy/replication.rs"]
 mod replication;
+#[path = "proxy/rules.rs"]
+mod rules;
 #[path = "proxy/sharing.rs"]
 mod sharing;
 #[path = "proxy/traps.rs"]

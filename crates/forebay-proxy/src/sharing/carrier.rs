@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
+use super::ask::Answer;
 use super::company::Company;
 use super::forms;
-use super::job::Answer;
+use super::job::Job;
 use super::learning::ask;
 use super::line::Line;
 use super::plan::{Kind, Plan};
@@ -104,15 +105,9 @@ impl Carrier {
     }
 
     async fn lead(&mut self, server: &mut Server) -> Result<End, Lost> {
-        server.shown.lend_to(0);
-        let settings = &self.company.settings;
-        if !Arc::ptr_eq(&server.settings, settings) {
-            let change = server.settings.change_to(settings);
-            if !change.is_empty() && ask(server, &change).await?.is_none() {
-                // Whoever goes alone is told by the server what is wrong.
-                return Ok(End::Refused);
-            }
-            server.settings = Arc::clone(settings);
+        if !set_as(&self.company, server).await? {
+            // Whoever goes alone is told by the server what is wrong.
+            return Ok(End::Refused);
         }
         loop {
             self.gather().await;
@@ -227,6 +222,72 @@ impl Carrier {
             before = now;
         }
     }
+}
+
+/// Carries one who reads by himself, as others join him. Who waits for it is answered, or goes alone.
+pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job) {
+    tokio::spawn(async move {
+        // Where there is no connection he is told so when he wants one of his own.
+        let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
+            return;
+        };
+        if let Ok(true) = lead_one(&pool, &company, job, &mut server).await {
+            // The last numbers of sequences are still those of whoever had it before.
+            server.lent.not_at_all();
+            pool.release(server);
+        }
+    });
+}
+
+/// Whether the connection may be given back.
+async fn lead_one(pool: &Pool, company: &Company, job: Job, server: &mut Server) -> Result<bool, Lost> {
+    if !set_as(company, server).await? {
+        return Ok(false);
+    }
+    let plan = Arc::clone(&job.plan);
+    let mut trip = Trip::new(Kind::Read, vec![job]);
+    let asks = Asks {
+        statements: &pool.statements,
+        company,
+        schema_changes: pool.effects.schema_changes(),
+    };
+    trip.put(server, company.beside(&pool.statements), 0, &asks);
+    let begun = Instant::now();
+    loop {
+        match timeout(UNWANTED_FOR, trip.read(server)).await {
+            Ok(read) => {
+                read?;
+                break;
+            }
+            Err(_) if trip.is_abandoned() => {
+                server.interrupt();
+                trip.read(server).await?;
+                break;
+            }
+            Err(_) => {}
+        }
+    }
+    let elapsed = begun.elapsed();
+    plan.took(elapsed, company.line(Kind::Read).pace.took(elapsed), false);
+    let arrival = arrive(trip, server)?;
+    for job in arrival.back {
+        job.answer(Answer::Alone(false));
+    }
+    Ok(server.is_settled())
+}
+
+/// Brings a connection to what the company has set; whether that is so.
+async fn set_as(company: &Company, server: &mut Server) -> Result<bool, Lost> {
+    server.shown.lend_to(0);
+    let settings = &company.settings;
+    if !Arc::ptr_eq(&server.settings, settings) {
+        let change = server.settings.change_to(settings);
+        if !change.is_empty() && ask(server, &change).await?.is_none() {
+            return Ok(false);
+        }
+        server.settings = Arc::clone(settings);
+    }
+    Ok(true)
 }
 
 /// All was answered: what came of it, though the connection's last word may follow.

@@ -3,21 +3,25 @@
 //! Promises: whoever is in one company has an equal map of all that it has set. What is kept of statements is bounded.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
 use super::beside::Beside;
 use super::facts::Terms;
+use super::flight::Flights;
 use super::joint::Joint;
 use super::line::Line;
 use super::plan::{Kind, Plan};
+use super::rules::Rules;
 use super::terms::Sharing;
 use crate::beginning::Beginning;
 use crate::settings::Settings;
 use crate::statements::{Statement, Statements};
 
+/// The setting that says what a session's program is called.
+const APPLICATION: &str = "application_name";
 /// So many companies a pool has; sessions that have set yet something else go alone.
 const COMPANIES_MAX: usize = 256;
 /// So many carry those who read at once.
@@ -35,6 +39,11 @@ type OfLiterals = HashMap<(u64, Vec<u32>), Arc<Statement>, foldhash::fast::Rando
 pub(crate) struct Companies {
     sharing: Sharing,
     all: Mutex<Vec<Arc<Company>>>,
+    rules: RwLock<Rules>,
+    /// How often they have changed.
+    generation: AtomicU64,
+    join: AtomicBool,
+    ignore_applications: AtomicBool,
 }
 
 /// Sessions that may travel together.
@@ -46,6 +55,10 @@ pub(crate) struct Company {
     pub(crate) settings: Arc<Settings>,
     /// So many who read or insert a row each are asked as one.
     pub(crate) min_jointly: usize,
+    /// What is said of their statements, as it was the so manieth time.
+    rules: Rules,
+    pub(crate) generation: u64,
+    pub(crate) flights: Arc<Flights>,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
     /// How many who execute a statement are asked as one, by its number.
     joints: Mutex<HashMap<u64, Arc<Joint>, foldhash::fast::RandomState>>,
@@ -60,15 +73,49 @@ pub(crate) struct Company {
 }
 
 impl Companies {
-    pub(crate) fn new(sharing: Sharing) -> Self {
+    pub(crate) fn new(sharing: Sharing, rules: Rules) -> Self {
         Self {
             sharing,
             all: Mutex::default(),
+            generation: AtomicU64::new(0),
+            join: AtomicBool::new(rules.join()),
+            ignore_applications: AtomicBool::new(rules.ignore_applications()),
+            rules: RwLock::new(rules),
         }
+    }
+
+    /// From now on these rules hold, for statements that are offered from now on.
+    pub(crate) fn change(&self, rules: Rules) {
+        let mut now = self.rules.write();
+        if *now == rules {
+            return;
+        }
+        self.join.store(rules.join(), Ordering::Relaxed);
+        self.ignore_applications
+            .store(rules.ignore_applications(), Ordering::Relaxed);
+        *now = rules;
+        // What is known of statements is by the rules of before: it is found anew.
+        self.generation.fetch_add(1, Ordering::Release);
+        self.all.lock().clear();
+    }
+
+    /// How often rules have changed.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether reads may join others that are on their way.
+    pub(crate) fn join(&self) -> bool {
+        self.join.load(Ordering::Relaxed)
     }
 
     /// The one of those who began like this and have set this; none where there are too many.
     pub(crate) fn of(&self, beginning: &Beginning, settings: &Arc<Settings>) -> Option<Arc<Company>> {
+        let settings = match self.ignore_applications.load(Ordering::Relaxed) {
+            true => &Arc::new(settings.without(APPLICATION)),
+            false => settings,
+        };
+        let rules = self.rules.read();
         let mut all = self.all.lock();
         if let Some(known) = all
             .iter()
@@ -87,6 +134,9 @@ impl Companies {
                 beginning: beginning.clone(),
                 settings: Arc::clone(settings),
                 min_jointly: self.sharing.min_jointly,
+                rules: rules.clone(),
+                generation: self.generation(),
+                flights: Arc::default(),
                 plans: RwLock::default(),
                 joints: Mutex::default(),
                 of_literals: Mutex::default(),
@@ -112,7 +162,7 @@ impl Company {
         if let Some(known) = self.plans.read().get(normal) {
             return Some(Arc::clone(known));
         }
-        let plan = Arc::new(Plan::of(text, normal));
+        let plan = Arc::new(Plan::of(text, normal, &self.rules));
         let mut plans = self.plans.write();
         if plans.len() >= PLANS_MAX {
             // A new beginning: what is in use is there again soon.

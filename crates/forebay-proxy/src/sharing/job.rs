@@ -6,34 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use super::ask::{Answer, Ask};
+use super::flight::Ticket;
 use super::plan::Plan;
-use super::unit::Steps;
 use crate::statements::Statement;
-
-/// What is asked for it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Ask {
-    /// A text, without the zero behind it.
-    Simple(Bytes),
-    /// A statement that can be prepared, by its number; the body of its Bind behind the name, and what else is asked.
-    Extended { number: u64, bound: Bytes, steps: Steps },
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    /// All messages up to ReadyForQuery, which is not among them; nor is ParseComplete.
-    Done(Bytes),
-    /// Nothing, and nothing was done: it goes alone. It was held up, if this is true.
-    Alone(bool),
-    /// Whether it was done is not known.
-    Unknown,
-    /// Its client does not want it any more.
-    Cancelled,
-}
 
 /// It waits.
 const WAITING: u8 = 0;
@@ -91,6 +69,8 @@ pub(crate) struct Job {
     pub(crate) claim: Claim,
     /// It was asked as one with others, and that did not do.
     pub(crate) is_single: bool,
+    /// Others may have joined it.
+    pub(crate) flight: Option<Ticket>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -111,6 +91,7 @@ impl Job {
             until,
             claim: Claim::default(),
             is_single: false,
+            flight: None,
             answer,
         };
         (job, told)
@@ -118,10 +99,13 @@ impl Job {
 
     /// Whether nobody waits for it any more.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.answer.is_closed()
+        self.answer.is_closed() && !self.flight.as_ref().is_some_and(Ticket::is_wanted)
     }
 
     pub(crate) fn answer(self, answer: Answer) {
+        if let Some(flight) = &self.flight {
+            self.plan.counts.joined(flight.tell(&answer));
+        }
         // Whoever has gone wants none.
         drop(self.answer.send(answer));
     }

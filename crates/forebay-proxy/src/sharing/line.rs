@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::job::{Answer, Job};
+use super::ask::Answer;
+use super::job::Job;
 use super::pace::Pace;
 use super::plan::HELD_UP;
 
@@ -269,14 +270,15 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::sharing::job::Ask;
+    use crate::sharing::ask::Ask;
     use crate::sharing::plan::Plan;
+    use crate::sharing::rules::Rules;
 
     const QUICK: Duration = Duration::from_millis(1);
 
     fn job(until: Option<Instant>) -> Job {
         let text = "SELECT 1";
-        let plan = Arc::new(Plan::of(text, text));
+        let plan = Arc::new(Plan::of(text, text, &Rules::default()));
         let (job, told) = Job::new(
             plan,
             Ask::Simple(Bytes::from_static(text.as_bytes())),

@@ -6,14 +6,16 @@
 //!
 //! Inside: a [`unit`](unit::unit) is what a client asks in one go; its [plan](plan::Plan) says what is known of it, by [facts] of
 //! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), whose [pace](pace::Pace) tells who is quick, and a [carrier] takes them on [trips](trip::Trip), those of one [shape] as [one](joint), with what is
-//! asked [beside].
+//! asked [beside]. What [rules] say of a statement comes first; by them a read may join another's [flight].
 
+pub(crate) mod ask;
 pub(crate) mod beside;
 mod bound;
 pub(crate) mod carrier;
 pub(crate) mod company;
 mod distinct;
 pub(crate) mod facts;
+mod flight;
 mod forms;
 pub(crate) mod job;
 pub(crate) mod joint;
@@ -23,6 +25,7 @@ pub(crate) mod offer;
 mod pace;
 pub(crate) mod plan;
 mod reviewed;
+pub(crate) mod rules;
 mod shape;
 pub(crate) mod terms;
 pub(crate) mod trip;

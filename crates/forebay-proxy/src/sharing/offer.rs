@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::carrier::carry;
+use super::ask::{Answer, Ask};
+use super::carrier::{carry, carry_one};
 use super::company::Company;
-use super::job::{Answer, Ask, Claim, Job};
+use super::flight::Boarding;
+use super::job::{Claim, Job};
 use super::learning::learn;
 use super::line::{Entry, Line};
 use super::plan::{Kind, Plan};
@@ -202,27 +204,59 @@ impl State {
                 learns_for: is_due.then(|| Arc::clone(&company)),
             }))
         };
-        let may_share = !is_due && company.may_share(kind) && plan.may_share(keeps_numbers);
+        let batch = hints.batch.or(plan.ruled.batch);
+        let may_be_carried = !is_due && company.may_share(kind) && batch != Some(Duration::ZERO);
+        let mut may_share = may_be_carried && plan.may_share(keeps_numbers);
         let mark = plan.mark();
         // It may have been learnt anew between the two.
-        if !may_share || (kind == Kind::Change && mark.is_none()) || hints.batch == Some(Duration::ZERO) {
+        may_share &= kind == Kind::Read || mark.is_some();
+        let joins = kind == Kind::Read && plan.ruled.joins && may_be_carried;
+        let joins = joins && plan.is_steady() && plan.may_be_carried(keeps_numbers);
+        if !may_share && !joins {
             return alone(plan, false);
         }
-        let until = hints.batch.map(|batch| Instant::now() + batch);
+        let ask = || match &asked {
+            Unit::Simple(text) => Ask::Simple(Bytes::copy_from_slice(text)),
+            Unit::Extended(extended) => Ask::Extended {
+                number: statement.as_ref().map_or(0, |statement| statement.number()),
+                bound: Bytes::copy_from_slice(extended.bound),
+                steps: extended.steps,
+            },
+        };
+        let travels = |plan, told, claim| {
+            Some(Offer::Travels(Travelling {
+                line: Arc::clone(line),
+                told,
+                claim,
+                kind,
+                asked: Asked::of(&asked, input, || statement.clone()),
+                plan,
+            }))
+        };
+        let mut flight = None;
+        if joins {
+            match company.flights.board(&ask(), self.answered) {
+                Boarding::Joined(told) => return travels(plan, told, Claim::default()),
+                Boarding::First(ticket) => flight = Some(ticket),
+            }
+        }
+        let until = batch.map(|batch| Instant::now() + batch);
         let mut told = None;
-        let entry = line.enter(until.is_some(), || {
-            let ask = match &asked {
-                Unit::Simple(text) => Ask::Simple(Bytes::copy_from_slice(text)),
-                Unit::Extended(extended) => Ask::Extended {
-                    number: statement.as_ref().map_or(0, |statement| statement.number()),
-                    bound: Bytes::copy_from_slice(extended.bound),
-                    steps: extended.steps,
-                },
-            };
-            let (job, receiver) = Job::new(Arc::clone(&plan), ask, statement.clone(), mark.clone(), until);
-            told = Some((receiver, job.claim.clone()));
+        let is_joined = flight.is_some();
+        let mut make = || {
+            let (mut job, receiver) = Job::new(Arc::clone(&plan), ask(), statement.clone(), mark.clone(), until);
+            job.flight = flight.take();
+            // Who has others with him does not take it back from them.
+            let claim = if is_joined { Claim::default() } else { job.claim.clone() };
+            told = Some((receiver, claim));
             job
-        });
+        };
+        if !may_share {
+            carry_one(Arc::clone(&self.pool), Arc::clone(&company), make());
+            let (told, claim) = told.expect("it was made");
+            return travels(plan, told, claim);
+        }
+        let entry = line.enter(until.is_some() || is_joined, make);
         let is_wanted = match entry {
             Entry::Alone => return alone(plan, true),
             Entry::Waits(is_wanted) => is_wanted,
@@ -231,14 +265,12 @@ impl State {
             carry(Arc::clone(&self.pool), Arc::clone(&company), kind);
         }
         let (told, claim) = told.expect("it was made when it had to wait");
-        Some(Offer::Travels(Travelling {
-            line: Arc::clone(line),
-            told,
-            claim,
-            kind,
-            asked: Asked::of(&asked, input, || statement),
-            plan,
-        }))
+        travels(plan, told, claim)
+    }
+
+    /// The client was answered just now, all that it has asked.
+    pub(crate) fn is_answered(&mut self) {
+        self.answered = self.pool.companies.join().then(Instant::now);
     }
 
     /// Whether the connection is set as the client's company is.
@@ -262,6 +294,7 @@ impl State {
 
     /// What was asked was answered, by no connection of the client's own.
     pub(crate) fn has_travelled(&mut self, kind: Kind, asked: Asked) {
+        self.is_answered();
         if kind == Kind::Change {
             // Numbers that were drawn are on a connection that is nobody's.
             self.last = None;
@@ -286,6 +319,7 @@ impl State {
     fn company(&mut self) -> Option<Arc<Company>> {
         if let Some((settings, company)) = &self.company
             && Arc::ptr_eq(settings, &self.settings)
+            && company.generation == self.pool.companies.generation()
         {
             return Some(Arc::clone(company));
         }

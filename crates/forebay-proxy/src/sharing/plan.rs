@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
 use super::reviewed::unsteady;
+use super::rules::{Ruled, Rules};
 use super::shape::Shape;
 
 /// What the catalog said is believed for so long, where no table was changed through the proxy meanwhile.
@@ -50,6 +51,8 @@ pub(crate) struct Plan {
     /// As it came first; its literals are not shown.
     text: String,
     pub(crate) touches: Result<Touches, NotShown>,
+    /// What rules say of it.
+    pub(crate) ruled: Ruled,
     /// What it asks may be asked for many at once.
     many: Option<Many>,
     learnt: Mutex<Learnt>,
@@ -86,6 +89,8 @@ pub(crate) struct Counts {
     pub(crate) shared: AtomicU64,
     /// Of these, as one query with others.
     pub(crate) jointly: AtomicU64,
+    /// Its clients had the answer to what another one had asked.
+    pub(crate) joined: AtomicU64,
     trip_parts: AtomicU64,
 }
 
@@ -98,6 +103,11 @@ impl Counts {
         }
         // A trip is counted by each who was on it, by its part.
         self.trip_parts.fetch_add(TRIP_PARTS / count.max(1), Ordering::Relaxed);
+    }
+
+    /// So many were told what it was.
+    pub(crate) fn joined(&self, count: usize) {
+        self.joined.fetch_add(count as u64, Ordering::Relaxed);
     }
 
     /// On how many trips.
@@ -128,8 +138,8 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 impl Plan {
-    /// Of this text, which is called that without its literals.
-    pub(crate) fn of(text: &str, normal: &str) -> Self {
+    /// Of this text, which is called that without its literals, as rules have it.
+    pub(crate) fn of(text: &str, normal: &str, rules: &Rules) -> Self {
         let touches = touches(text).and_then(|touches| {
             let is_of_it = touches.names.iter().any(|name| is_of_the_catalog(name));
             (!is_of_it)
@@ -140,6 +150,10 @@ impl Plan {
         let plan = Self {
             number: LAST.fetch_add(1, Ordering::Relaxed),
             text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
+            ruled: match &touches {
+                Ok(touches) => rules.ruled(normal, &touches.names),
+                Err(_) => Ruled::default(),
+            },
             touches,
             many: None,
             learnt: Mutex::default(),
@@ -272,13 +286,16 @@ impl Plan {
 
     /// Whether it may travel in company now; `keeps_numbers`: somebody may ask for the last numbers that were drawn.
     pub(crate) fn may_share(&self, keeps_numbers: bool) -> bool {
-        if !self.is_quick.load(Ordering::Relaxed) || self.is_banned() || self.is_long() {
-            return false;
-        }
-        match &*self.learnt.lock() {
-            Learnt::Harmless { draws, .. } => !(keeps_numbers && *draws),
-            Learnt::Nothing | Learnt::Matter(_) => false,
-        }
+        self.is_quick.load(Ordering::Relaxed) && !self.is_banned() && self.may_be_carried(keeps_numbers)
+    }
+
+    /// Whether somebody else may carry it, if not in company.
+    pub(crate) fn may_be_carried(&self, keeps_numbers: bool) -> bool {
+        !self.is_long()
+            && match &*self.learnt.lock() {
+                Learnt::Harmless { draws, .. } => !(keeps_numbers && *draws),
+                Learnt::Nothing | Learnt::Matter(_) => false,
+            }
     }
 
     /// The mark of the table whose rows it changes.
@@ -369,7 +386,7 @@ mod tests {
     use super::*;
 
     fn plan(sql: &str) -> Plan {
-        Plan::of(sql, sql)
+        Plan::of(sql, sql, &Rules::default())
     }
 
     fn harmless(draws: bool) -> Option<Found> {
@@ -439,7 +456,7 @@ mod tests {
         let plan = plan("SELECT 1; SELECT 2");
         assert!(!plan.is_due(0) && plan.kind().is_none());
         assert_eq!(plan.why_not().as_deref(), Some("it is more than one statement"));
-        let of_the_catalog = Plan::of("SELECT pg_backend_pid()", "");
+        let of_the_catalog = Plan::of("SELECT pg_backend_pid()", "", &Rules::default());
         assert!(!of_the_catalog.is_due(0) && of_the_catalog.kind().is_none());
     }
 }

@@ -17,11 +17,12 @@ use std::task::{Poll, ready};
 
 use bytes::{Buf, BytesMut};
 
+use super::ask::{Answer, Ask};
 use super::beside::Beside;
 use super::bound::Bound;
 use super::company::Company;
 use super::distinct::{Members, distinct};
-use super::job::{Answer, Ask, Job};
+use super::job::Job;
 use super::joint::{Group, Joint, Likeness};
 use super::plan::{Kind, Plan};
 use super::unit::Step;
@@ -169,6 +170,9 @@ impl Trip {
         let encoding = server.reported.get(&b"client_encoding"[..]);
         let is_utf8 = encoding.is_some_and(|encoding| *encoding == b"UTF8"[..]);
         for (at, job) in self.jobs.iter().enumerate() {
+            if let Some(flight) = &job.flight {
+                flight.is_sent();
+            }
             if self.kind == Kind::Read && job.plan.is_steady() {
                 match same.get(&job.ask) {
                     Some(&first) => {
@@ -412,6 +416,11 @@ impl Trip {
     /// For how many of them the server works.
     pub(crate) fn worked_for(&self) -> usize {
         self.spans.len() + self.groups.iter().map(|group| group.jobs.len() - 1).sum::<usize>()
+    }
+
+    /// Whether nobody waits for any of it.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.jobs.iter().all(Job::is_abandoned)
     }
 
     /// Whether nobody's statement has failed, as far as is known.

@@ -119,6 +119,7 @@ impl Life<'_> {
     }
 
     /// Asks, and cancels it now and then.
+    #[allow(clippy::disallowed_methods, reason = "a client is a thread of its own")]
     fn ask(&mut self, step: &Step) -> String {
         if self.random.random_range(0..30) > 0 {
             return self.client.ask(step);

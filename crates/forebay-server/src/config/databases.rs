@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use forebay_pg_link::Config;
 use forebay_proxy::UserOptions;
-use forebay_proxy::pool::{Limits, PoolMode, SessionFunctions, Sharing, Timeouts};
+use forebay_proxy::pool::{Limits, PoolMode, Rule, SessionFunctions, Sharing, Timeouts};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -193,6 +193,8 @@ pub struct ProxyOptions {
     pub max_user_clients: Option<usize>,
     /// What is said of single users.
     pub users: Arc<BTreeMap<String, UserOptions>>,
+    /// What is said of statements and sessions, the first before the others.
+    pub rules: Arc<[Rule]>,
 }
 
 impl ProxyOptions {

@@ -12,7 +12,7 @@ use super::Settings;
 use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check};
 use super::error::{OptionsError, value, value_of};
 use super::quantity::{Size, Span};
-use super::users;
+use super::{rules, users};
 
 /// What a query said of a user is believed for so long, where no time is given.
 const AUTH_QUERY_KEPT: Duration = Duration::from_secs(10);
@@ -42,6 +42,7 @@ impl Settings {
             ("max_client_connections", self.max_client_connections.is_some()),
             ("max_user_connections", self.max_user_connections.is_some()),
             ("user", self.user.is_some()),
+            ("rule", self.rule.is_some()),
             ("admin_users", self.admin_users.is_some()),
         ];
         let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
@@ -146,6 +147,7 @@ impl Settings {
             max_upstream_connections: self.max_upstream_connections,
             max_user_clients: self.max_user_connections,
             users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
+            rules: rules::all(self.rule.as_deref().unwrap_or_default())?,
         }))
     }
 

@@ -403,6 +403,70 @@ fn users_have_bounds_and_certificates_of_their_own() {
     }
 }
 
+#[test]
+fn rules_say_something_of_something() {
+    let of = |text: &str| -> Result<Options, OptionsError> {
+        let (_file, path) = file(&format!("upstream = \"postgresql://db/x\"\n{text}"));
+        options(&["--config", &path])
+    };
+    let rule = "[[rule]]\nname = \"visits\"\n";
+    let proxy = of(&format!(
+        "{rule}database = \"shop\"\nuser = \"ann\"\ntable = \"app.\\\"Visits\\\"\"\nstatement = \"SELECT 1\"\nbatch = \"10ms\"\n\
+         join = \"in flight\"\n[[rule]]\nname = \"all\"\njoin = \"unsent\"\napplication_name = \"ignored\"\n"
+    ))
+    .unwrap()
+    .proxy
+    .unwrap();
+    let told: Vec<String> = proxy.rules.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "visits: statements at shop of ann that name app.Visits like SELECT 0 wait 10ms for company, join what is on its way",
+            "all: sessions join nothing that is on its way, share whatever their application is called",
+        ]
+    );
+    for (text, line, told) in [
+        (
+            format!("{rule}batch = \"0\"\n{rule}batch = \"0\""),
+            6,
+            "name: of rule \"visits\" is given twice",
+        ),
+        (rule.to_owned(), 3, "name: of rule \"visits\" says nothing"),
+        (rule.replace("visits", ""), 3, "name: of rule \"\" must not be empty"),
+        (
+            format!("{rule}batch = \"2s\""),
+            4,
+            "batch: of rule \"visits\" is longer than 1s",
+        ),
+        (
+            format!("{rule}batch = \"0\"\ntable = \"a.\""),
+            5,
+            "table: of rule \"visits\" has an empty name",
+        ),
+        (
+            format!("{rule}batch = \"0\"\nstatement = \"'\""),
+            5,
+            "statement: of rule \"visits\" has a backslash",
+        ),
+        (
+            format!("{rule}table = \"a\"\napplication_name = \"ignored\""),
+            5,
+            "application_name: of rule \"visits\" is of sessions",
+        ),
+    ] {
+        let error = of(&text).unwrap_err().to_string();
+        assert!(error.contains(&format!(", line {line}: {told}")), "{text}: {error}");
+    }
+    let unknown = of(&format!("{rule}join = \"always\"")).unwrap_err().to_string();
+    assert!(
+        unknown.contains("line 4") && unknown.contains("`in flight` or `unsent`"),
+        "{unknown}"
+    );
+    let (_file, path) = file(&format!("{rule}batch = \"0\""));
+    let error = options(&["--config", &path]).unwrap_err().to_string();
+    assert!(error.contains("rule: means something only with upstream"), "{error}");
+}
+
 /// What is not said of a database is as for all.
 #[test]
 fn databases_have_names_and_limits_of_their_own() {

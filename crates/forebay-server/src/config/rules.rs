@@ -1,0 +1,102 @@
+//! Rules: what the file says of statements and sessions of a proxy's clients without touching them: `[[rule]]` as often as there are some.
+//!
+//! Promises: a rule says something, of something that can be; no two have one name. Does not know what comes of it.
+
+use std::collections::HashSet;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_proxy::pool::Rule;
+use serde::Deserialize;
+
+use super::error::{OptionsError, value_in};
+use super::quantity::Span;
+
+/// Nobody waits longer for company.
+const BATCH_MAX: Duration = Duration::from_secs(1);
+
+/// What is said of some statements, or of some sessions. The first rule that says something holds.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleSettings {
+    /// What it is called in messages.
+    pub name: String,
+    /// Only of this database, as clients call it.
+    pub database: Option<String>,
+    /// Only of this user's, as it is called at the database.
+    pub user: Option<String>,
+    /// Only of statements that name this table.
+    pub table: Option<String>,
+    /// Only of this statement, whatever its literals are.
+    pub statement: Option<String>,
+    /// How long they wait for company; with 0 they have none.
+    pub batch: Option<Span>,
+    /// Whether a read joins another one that asks the same and is on its way.
+    pub join: Option<JoinOption>,
+    /// Whether sessions share whose applications have other names.
+    pub application_name: Option<ApplicationOption>,
+}
+
+/// Which reads a read joins that asks the very same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum JoinOption {
+    /// Also one that was sent
+    #[serde(rename = "in flight")]
+    InFlight,
+    /// One that was not sent yet
+    #[serde(rename = "unsent")]
+    Unsent,
+}
+
+/// What the name of its application is to a session that shares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApplicationOption {
+    /// Nothing
+    Ignored,
+    /// A setting as all others
+    Heeded,
+}
+
+/// All of them, in their order.
+pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
+    let mut names = HashSet::new();
+    let mut rules = Vec::new();
+    for settings in all {
+        let wrong = |option, why: &str| value_in("rule", &settings.name, option, why);
+        if settings.name.is_empty() {
+            return Err(wrong("name", "must not be empty"));
+        }
+        if !names.insert(&settings.name) {
+            return Err(wrong("name", "is given twice"));
+        }
+        let rule = Rule {
+            name: settings.name.clone(),
+            database: settings.database.clone(),
+            user: settings.user.clone(),
+            table: parsed(settings.table.as_deref()).map_err(|why| wrong("table", why))?,
+            statement: parsed(settings.statement.as_deref()).map_err(|why| wrong("statement", why))?,
+            batch: settings.batch.map(|Span(span)| span),
+            joins: settings.join.map(|join| join == JoinOption::InFlight),
+            ignores_application: settings
+                .application_name
+                .map(|application| application == ApplicationOption::Ignored),
+        };
+        if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
+            return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
+        }
+        if rule.ignores_application.is_some() && (rule.table.is_some() || rule.statement.is_some()) {
+            return Err(wrong("application_name", "is of sessions, not of statements"));
+        }
+        if rule.batch.is_none() && rule.joins.is_none() && rule.ignores_application.is_none() {
+            return Err(wrong("name", "says nothing: batch, join or application_name"));
+        }
+        rules.push(rule);
+    }
+    Ok(rules.into())
+}
+
+fn parsed<T: FromStr>(text: Option<&str>) -> Result<Option<T>, T::Err> {
+    text.map(str::parse).transpose()
+}
