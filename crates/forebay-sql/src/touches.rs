@@ -45,6 +45,8 @@ pub enum ChangeKind {
     Update,
     /// The same.
     Delete,
+    /// Rows that are there, and rows that stand in the text.
+    Merge,
 }
 
 /// What is shown of a statement.
@@ -66,6 +68,8 @@ pub struct NotShown(pub &'static str);
 
 /// Words that no query has that only reads, unless it has a column of that name.
 const NOT_READING: [&str; 7] = ["INTO", "INSERT", "UPDATE", "DELETE", "MERGE", "SHARE", "TABLESAMPLE"];
+/// What is neither of what is shown.
+const NO_CHANGE: &str = "is no query, INSERT, UPDATE, DELETE or MERGE";
 /// Columns that every table has, which tell of the transaction that wrote a row.
 const OF_THE_TRANSACTION: [&str; 6] = ["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
 
@@ -158,7 +162,7 @@ fn effect(parsed: &ast::Statement, tokens: &[(Range<usize>, Token<'_>)]) -> Resu
         }
         // The parser takes the word for the table's name.
         _ if has(&["ONLY"]) => Err(NotShown("leaves out the parts of a table")),
-        _ if !begins(&["INSERT", "UPDATE", "DELETE"]) => Err(NotShown("is no query, INSERT, UPDATE or DELETE")),
+        _ if !begins(&["INSERT", "UPDATE", "DELETE", "MERGE"]) => Err(NotShown(NO_CHANGE)),
         ast::Statement::Insert(insert) => {
             let Some(table) = inserted_into(insert) else {
                 return Err(NotShown("is an INSERT of another form than rows that stand in it"));
@@ -181,7 +185,12 @@ fn effect(parsed: &ast::Statement, tokens: &[(Range<usize>, Token<'_>)]) -> Resu
             only_queries(parsed, 0)?;
             Ok(changes(table, ChangeKind::Delete, true))
         }
-        _ => Err(NotShown("is no query, INSERT, UPDATE or DELETE")),
+        ast::Statement::Merge(merge) => {
+            let table = merged_into(merge).ok_or(NotShown("is a MERGE of other rows than those that stand in it"))?;
+            only_queries(parsed, 1)?;
+            Ok(changes(table, ChangeKind::Merge, true))
+        }
+        _ => Err(NotShown(NO_CHANGE)),
     }
 }
 
@@ -262,7 +271,11 @@ pub(super) fn deleted_from(delete: &ast::Delete) -> Option<&ast::TableWithJoins>
 
 /// The table, where it is the only one, and nothing but a table.
 pub(super) fn only_table(from: &ast::TableWithJoins) -> Option<&ast::ObjectName> {
-    match &from.relation {
+    from.joins.is_empty().then(|| plain_table(&from.relation)).flatten()
+}
+
+fn plain_table(relation: &ast::TableFactor) -> Option<&ast::ObjectName> {
+    match relation {
         ast::TableFactor::Table {
             name,
             alias: _,
@@ -274,11 +287,29 @@ pub(super) fn only_table(from: &ast::TableWithJoins) -> Option<&ast::ObjectName>
             json_path: None,
             sample: None,
             index_hints,
-        } if from.joins.is_empty() && with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
-            Some(name)
-        }
+        } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => Some(name),
         _ => None,
     }
+}
+
+/// What a MERGE merges rows into that stand in it.
+fn merged_into(merge: &ast::Merge) -> Option<&ast::ObjectName> {
+    let ast::TableFactor::Derived {
+        lateral: false,
+        subquery,
+        sample: None,
+        ..
+    } = &merge.source
+    else {
+        return None;
+    };
+    let has_rows = match &*subquery.body {
+        ast::SetExpr::Values(_) => true,
+        ast::SetExpr::Select(select) => select.from.is_empty(),
+        _ => false,
+    };
+    let is_plain = merge.optimizer_hints.is_empty() && merge.into && merge.output.is_none();
+    (is_plain && has_rows).then(|| plain_table(&merge.table)).flatten()
 }
 
 /// That so many queries stand in it, and no more.
@@ -363,6 +394,10 @@ mod tests {
     #[test]
     fn what_may_do_more_is_not_shown() {
         for sql in [
+            "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE",
+            "MERGE INTO t USING (SELECT * FROM u) v ON t.id = v.id WHEN MATCHED THEN DELETE",
+            "MERGE INTO t USING (VALUES (1)) v(id) ON t.id = (SELECT 1) WHEN MATCHED THEN DELETE",
+            "WITH w AS (SELECT 1) MERGE INTO t USING (VALUES (1)) v(id) ON true WHEN MATCHED THEN DELETE",
             "SELECT 1; SELECT 2",
             "SELECT * FROM t FOR UPDATE",
             "SELECT * FROM t FOR NO KEY UPDATE SKIP LOCKED",
@@ -428,6 +463,15 @@ mod tests {
             (
                 "DELETE FROM t WHERE id = ANY($1)",
                 change("t", ChangeKind::Delete, true),
+            ),
+            (
+                "MERGE INTO s.t AS t USING (VALUES ($1, $2)) AS v(id, n) ON t.id = v.id WHEN MATCHED AND v.n IS NULL THEN DELETE \
+                 WHEN MATCHED THEN UPDATE SET n = v.n WHEN NOT MATCHED THEN INSERT (id, n) VALUES (v.id, v.n)",
+                change("s.t", ChangeKind::Merge, true),
+            ),
+            (
+                "merge into t using (select $1::int as id) v on t.id = v.id when matched then do nothing when not matched then insert values (v.id)",
+                change("t", ChangeKind::Merge, true),
             ),
         ] {
             assert_eq!(effect_of(sql), effect, "{sql}");

@@ -27,7 +27,7 @@ CREATE FUNCTION twice(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * n
 /// Statements: `$s` is the session, other parameters are a number or a text each. How far one gets that fails must not hang on its plan:
 /// one that others have executed often enough is planned without its parameters, with or without company.
 #[rustfmt::skip]
-const TEXTS: [(&str, &[Value]); 31] = [
+const TEXTS: [(&str, &[Value]); 33] = [
     ("INSERT INTO wares (session, id, label) VALUES ($s, $1, $2)", &[Value::Id, Value::Label]),
     ("INSERT INTO wares (session, id, label, amount) VALUES ($s, $1, $2, $3) RETURNING id, label, amount, half", &[Value::Id, Value::Label, Value::Number]),
     ("INSERT INTO wares (session, id, label) VALUES ($s, $1, 'bad')", &[Value::Id]),
@@ -57,6 +57,8 @@ const TEXTS: [(&str, &[Value]); 31] = [
     ("SELECT twice($1)", &[Value::Id]),
     ("SELECT id FROM wares WHERE session = $s AND id = $1 FOR UPDATE", &[Value::Id]),
     ("INSERT INTO slow_parts VALUES ($s, $1)", &[Value::Id]),
+    ("MERGE INTO parts p USING (VALUES ($1::int, $2::int)) AS v(ware, n) ON p.session = $s AND p.ware = v.ware WHEN MATCHED AND v.n = 5 THEN DELETE WHEN MATCHED THEN UPDATE SET n = p.n + v.n WHEN NOT MATCHED THEN INSERT (session, ware, n) VALUES ($s, v.ware, v.n)", &[Value::Id, Value::Id]),
+    ("MERGE INTO parts p USING wares w ON p.session = w.session AND p.session = $s AND p.ware = $1 WHEN MATCHED THEN DELETE", &[Value::Id]),
     ("VALUES ($1, $2)", &[Value::Id, Value::Label]),
     ("SELECT w.doubled FROM wares w WHERE session = $s AND id = $1", &[Value::Id]),
 ];
@@ -182,6 +184,7 @@ fn nobody_can_tell_who_travels_with_whom() {
     for begins in [
         "INSERT INTO wares",
         "UPDATE parts",
+        "MERGE INTO parts p USING (VALUES",
         "SELECT id, label",
         "SELECT count(*)",
     ] {
@@ -191,6 +194,7 @@ fn nobody_can_tell_who_travels_with_whom() {
         "INSERT INTO audited",
         "INSERT INTO deferred",
         "FROM shown",
+        "MERGE INTO parts p USING wares",
         "SELECT twice",
         "SELECT w.doubled",
         "FOR UPDATE",
