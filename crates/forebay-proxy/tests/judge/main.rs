@@ -17,6 +17,7 @@ mod histories;
 mod linear;
 mod points;
 mod script;
+mod tenants;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
