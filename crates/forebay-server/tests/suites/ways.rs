@@ -11,7 +11,10 @@ use std::{
 
 use testbed::{Folder, Forebay, Postgres, PostgresBuilder, Program};
 
-use crate::installed::on_path;
+use crate::{
+    beside::{self, Beside},
+    installed::on_path,
+};
 
 /// Few enough that every suite has clients that wait, and connections that others had.
 const SERVER_CONNECTIONS: &str = "10";
@@ -33,6 +36,8 @@ pub(crate) enum Way {
 /// A fresh server, with the proxy in front of it where that is the way.
 pub(crate) struct Server {
     // Stopped before what is behind it: fields are dropped in this order.
+    #[allow(dead_code, reason = "it lives as long")]
+    beside: Option<Beside>,
     proxy: Option<Forebay>,
     postgres: Postgres,
     folder: Option<Folder>,
@@ -99,11 +104,15 @@ impl Server {
                 .start()
                 .unwrap_or_else(|error| panic!("{error}"))
         });
-        Self {
+        let mut server = Self {
+            beside: None,
             proxy,
             postgres,
             folder: None,
-        }
+        };
+        server.execute("postgres", beside::SCHEMA);
+        server.beside = Some(Beside::start(server.address()));
+        server
     }
 
     /// The certificate that it shows, and the folder of its socket; of one that has them.
