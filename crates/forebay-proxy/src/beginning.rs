@@ -27,6 +27,12 @@ impl Beginning {
     pub(crate) fn settings(&self) -> &[(String, String)] {
         &self.0
     }
+
+    /// Whether the setting of this name may be among them, by itself or among others.
+    pub(crate) fn may_set(&self, setting: &str) -> bool {
+        let has_it = |text: &String| text.to_ascii_lowercase().replace('-', "_").contains(setting);
+        self.0.iter().any(|(name, value)| has_it(name) || has_it(value))
+    }
 }
 
 /// Whether the server takes a name of an application as it is: another is cut, or has letters exchanged, and its client is told so.

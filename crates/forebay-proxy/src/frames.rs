@@ -58,16 +58,21 @@ pub(crate) fn has_message(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether a client says in these bytes that it goes.
+/// Whether a client says in these bytes that it goes, to the end of that word.
 pub(crate) fn says_farewell(mut bytes: &[u8]) -> bool {
     while let Ok(Some(frame)) = frame(bytes) {
+        let Some(rest) = bytes.get(frame.length..) else { break };
         if frame.tag == b'X' {
             return true;
         }
-        let Some(rest) = bytes.get(frame.length..) else { break };
         bytes = rest;
     }
     false
+}
+
+/// Whether that is the first that it says.
+pub(crate) fn begins_with_farewell(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&b'X') && says_farewell(bytes)
 }
 
 /// The text up to the next zero, and what follows that.

@@ -64,7 +64,8 @@ impl State {
         if self.is_learning || (matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server)) {
             return Ok(false);
         }
-        if tag != b'X' && self.copying.breaks(tag, server.replies.is_owed_rows()) {
+        // Also where the client says that it goes: its rows are not to be waited for.
+        if self.copying.breaks(tag, server.replies.is_owed_rows()) {
             server.output.extend_from_slice(message);
             return Ok(true);
         }
@@ -168,8 +169,11 @@ impl State {
                     b'E' => Some(Asked::Execute),
                     b'S' => Some(Asked::Sync),
                     b'c' | b'f' => Some(Asked::CopyEnd),
-                    // A Flush and rows that are copied in; anything else the server will answer as it does.
-                    _ => None,
+                    // Rows that are copied in.
+                    b'd' => None,
+                    b'H' if body.is_empty() => None,
+                    // The connection is nobody else's before it is.
+                    _ => Some(Asked::Refused),
                 };
                 let note = match tag {
                     b'E' => match self.deallocated_by(body, server) {

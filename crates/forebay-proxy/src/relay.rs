@@ -107,7 +107,8 @@ pub(crate) fn poll_relay(
         }
         // What is there and waits needs no more behind it.
         // Who has said that he goes is not to be seen going before he is done.
-        let says_farewell = client.input.first() == Some(&b'X') || (state.is_learning && !client.input.is_empty());
+        let says_farewell =
+            frames::begins_with_farewell(&client.input) || (state.is_learning && !client.input.is_empty());
         if !says_farewell && (client.input.len() < WHOLE_BYTES_MAX || !frames::has_message(&client.input)) {
             match poll_read(client, context) {
                 Poll::Pending => {}

@@ -24,6 +24,8 @@ pub(crate) enum Asked {
     CopyEnd,
     /// A Sync that the server takes no notice of.
     Nothing,
+    /// What the server can only refuse: a Flush that has something in it, or no message at all, at which it ends the session.
+    Refused,
 }
 
 /// One message that was sent and not answered in full.
@@ -178,7 +180,9 @@ impl<N> Replies<N> {
             return note;
         }
         match asked {
-            Asked::Parse | Asked::Bind | Asked::Describe | Asked::Execute | Asked::Close => self.is_in_group = true,
+            Asked::Parse | Asked::Bind | Asked::Describe | Asked::Execute | Asked::Close | Asked::Refused => {
+                self.is_in_group = true;
+            }
             Asked::Query | Asked::Sync => self.is_in_group = false,
             Asked::CopyEnd | Asked::Nothing => {}
         }
@@ -352,6 +356,7 @@ mod tests {
                 'E' => Asked::Execute,
                 'C' => Asked::Close,
                 'S' => Asked::Sync,
+                '?' => Asked::Refused,
                 _ => Asked::CopyEnd,
             };
             assert_eq!(replies.ask(kind, false, Some(letter)), None, "{letters}");
@@ -396,6 +401,18 @@ mod tests {
         let mut replies = asked("PBESBS");
         assert_eq!(say(&mut replies, "1E").as_deref(), Ok("E"));
         assert_eq!(say(&mut replies, "Z2Z").as_deref(), Ok(""));
+        assert!(replies.is_empty());
+    }
+
+    #[test]
+    fn what_can_only_be_refused_is_waited_for() {
+        let mut replies = asked("Q?");
+        assert_eq!(say(&mut replies, "CZ").as_deref(), Ok(""));
+        assert!(!replies.is_empty());
+        assert_eq!(say(&mut replies, "E").as_deref(), Ok(""));
+        assert!(replies.is_skipping() && !replies.is_empty());
+        assert_eq!(replies.ask(Asked::Sync, false, None), None);
+        assert_eq!(say(&mut replies, "Z").as_deref(), Ok(""));
         assert!(replies.is_empty());
     }
 

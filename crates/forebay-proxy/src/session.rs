@@ -37,7 +37,7 @@ use crate::settings::Settings;
 use crate::sharing::ask::Answer;
 use crate::sharing::offer::{Alone, Asked, Offer, PARSE_COMPLETE, Travelling};
 use crate::sharing::trip::Lost;
-use crate::state::State;
+use crate::state::{IDLE_TIMEOUT, State};
 use crate::statements::Names;
 use crate::upstream::Upstream;
 
@@ -179,6 +179,8 @@ impl Session {
         frames::put(&mut client.output, b'K', &[&process_id, &registration.entry.secret]);
         frames::put(&mut client.output, b'Z', &[b"I"]);
         let limits = pool.limits();
+        // The server would end whoever has the connection next.
+        let is_pinned = beginning.may_set(IDLE_TIMEOUT);
         let mut state = State {
             mode: limits.mode,
             max_message_bytes: limits.max_message_bytes,
@@ -197,7 +199,7 @@ impl Session {
             is_asking: false,
             leftovers: Leftovers::default(),
             asked_in_vain: 0,
-            is_pinned: false,
+            is_pinned,
             numbers: Numbers::of(limits.session_functions),
             has_own_numbers: false,
             has_taken: false,

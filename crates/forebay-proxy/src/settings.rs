@@ -19,6 +19,11 @@ impl Settings {
         self.by_name.insert(name.to_owned(), value.to_owned());
     }
 
+    /// What one is set to.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.by_name.get(name).map(String::as_str)
+    }
+
     /// The same, but for one.
     pub(crate) fn without(&self, name: &str) -> Self {
         let mut others = self.clone();

@@ -30,6 +30,9 @@ use crate::welcome::Reported;
 /// What is left is asked again so often, where the asking was cancelled.
 const IN_VAIN_MAX: usize = 3;
 
+/// The setting that ends a session which asks nothing for so long.
+pub(crate) const IDLE_TIMEOUT: &str = "idle_session_timeout";
+
 /// `currval` and `lastval` are undefined behind it, as in a new session.
 const FORGET_NUMBERS: &str = "DISCARD SEQUENCES;";
 
@@ -314,6 +317,10 @@ impl State {
         self.asked_in_vain = 0;
         if self.has_unnamed {
             left.pins.push("settings of unknown names".to_owned());
+        }
+        // By it the server would end whoever has the connection next.
+        if left.settings.get(IDLE_TIMEOUT).is_some_and(|timeout| timeout != "0") {
+            left.pins.push(IDLE_TIMEOUT.to_owned());
         }
         if !left.pins.is_empty() {
             tracing::debug!(keeps = ?left.pins, "a session stays on its server connection");

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{Hints, deallocates, describes_nothing, executes, hints};
+use forebay_sql::{Hints, deallocates, describes_nothing, executes, hints, names_a_moment};
 use parking_lot::Mutex;
 
 use crate::effects::Suspects;
@@ -42,6 +42,7 @@ pub(crate) struct Statement {
     asks_for_numbers: bool,
     may_copy_in: bool,
     hints: Hints,
+    names_a_moment: bool,
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
 }
@@ -71,6 +72,11 @@ fn may_copy_in(text: &[u8]) -> bool {
 /// What the comments of a text ask.
 pub(crate) fn hints_of(text: &[u8]) -> Hints {
     std::str::from_utf8(text).map_or_else(|_| Hints::default(), hints)
+}
+
+/// Whether a text has a string for the moment at which it is parsed.
+pub(crate) fn tells_a_moment(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(names_a_moment)
 }
 
 impl Statement {
@@ -121,6 +127,11 @@ impl Statement {
     /// What its comments ask.
     pub(crate) fn hints(&self) -> Hints {
         self.hints
+    }
+
+    /// Whether its text has a string for the moment at which it is parsed: prepared once for all, it would be that of the first.
+    pub(crate) fn names_a_moment(&self) -> bool {
+        self.names_a_moment
     }
 
     /// Whether it was prepared under these settings.
@@ -181,6 +192,7 @@ impl Table {
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
             hints: hints_of(text),
+            names_a_moment: tells_a_moment(text),
             plan: Mutex::new(None),
         })
     }

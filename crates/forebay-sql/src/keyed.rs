@@ -13,7 +13,7 @@ use super::dialect::Dialect;
 use super::lateral::{Parameter, edited, list_of, own_name};
 use super::lexer::{Kind, Token};
 use super::plain::{end, tokens};
-use super::point::{conjuncts, equality, folded, make_parameters, place_of};
+use super::point::{Compared, With, compared, conjuncts, equality, folded, make_parameters, places_of};
 use super::syntax;
 use super::touches::{deleted_from, only_table, updated};
 
@@ -26,8 +26,8 @@ pub struct Keyed {
     pub is_deleted: bool,
     /// The row is told.
     pub tells_row: bool,
-    /// The columns that find it, as PostgreSQL keeps their names.
-    pub columns: Vec<String>,
+    /// The columns that find it.
+    pub columns: Vec<Compared>,
     /// Which parameters are compared with those: where these differ, as values of their types, so do the rows.
     pub keys: Vec<usize>,
     /// The text, with parameters only.
@@ -82,7 +82,6 @@ pub fn keyed(sql: &str) -> Option<Keyed> {
     conjuncts(parts.selection, &mut |conjunct| {
         equalities.extend(equality(conjunct));
     });
-    let columns: Vec<String> = equalities.iter().map(|(column, _)| column.clone()).collect();
     let mut is_simple = true;
     for assignment in parts.assignments {
         let ast::AssignmentTarget::ColumnName(target) = &assignment.target else {
@@ -91,7 +90,8 @@ pub fn keyed(sql: &str) -> Option<Keyed> {
         let [ast::ObjectNamePart::Identifier(target)] = target.0.as_slice() else {
             return None;
         };
-        if columns.contains(&folded(target)?) {
+        let target = folded(target)?;
+        if equalities.iter().any(|(column, _)| *column == target) {
             return None;
         }
         is_simple &= is_computed_for_each(&assignment.value);
@@ -109,35 +109,29 @@ pub fn keyed(sql: &str) -> Option<Keyed> {
             }
         }
     }
-    let compared = equalities.iter().filter_map(|(_, value)| match value {
-        ast::Value::Placeholder(name) => Some(syntax::parameter(Dialect::Postgres, name, 0)),
-        _ => None,
-    });
-    let mut keys = compared.collect::<Option<Vec<_>>>()?;
-    if elsewhere != keys.len() {
+    let is_parameter = |value: &ast::Value| matches!(value, ast::Value::Placeholder(_));
+    if elsewhere != equalities.iter().filter(|(_, value)| is_parameter(value)).count() {
         return None;
     }
     let mut text = sql[..end].to_owned();
     let mut literals = Vec::new();
+    let mut places = Vec::new();
     if parameters == 0 {
-        let numbers = equalities
-            .iter()
-            .filter(|(_, value)| matches!(value, ast::Value::Number(..)));
-        let of_keys = numbers.map(|(column, value)| place_of(&all, column, value));
-        let of_keys = of_keys.collect::<Option<Vec<_>>>()?;
-        let mut places = of_keys.clone();
+        places = places_of(&all, &equalities)?;
         if is_simple && !parts.assignments.iter().any(|assignment| has_cast(&assignment.value)) {
             places.extend(set.filter(|at| is_literal_by_itself(&all, *at)));
         }
         places.sort_unstable();
         places.dedup();
-        keys = of_keys
-            .iter()
-            .map(|of_key| places.binary_search(of_key).ok())
-            .collect::<Option<Vec<_>>>()?;
         parameters = places.len();
         literals = make_parameters(&mut text, &all, &places);
     }
+    let columns = compared(&all, &equalities, &places)?;
+    let of_key = columns.iter().filter_map(|compared| match compared.with {
+        With::Parameter(number) => Some(number),
+        With::Number | With::String => None,
+    });
+    let keys: Vec<usize> = of_key.collect();
     (!keys.is_empty()).then(|| Keyed {
         table: table.to_string(),
         is_deleted: parts.assignments.is_empty(),
@@ -330,7 +324,7 @@ mod tests {
             assert_eq!(shown(sql), wanted, "{sql}");
         }
         let told = keyed("DELETE FROM s.t x WHERE \"Id\" = $1 AND n > 3 RETURNING x.id AS i").unwrap();
-        assert!(told.is_deleted && told.tells_row && told.table == "s.t" && told.columns == ["Id"]);
+        assert!(told.is_deleted && told.tells_row && told.table == "s.t" && told.columns[0].column == "Id");
     }
 
     #[test]

@@ -21,14 +21,34 @@ use super::touches::{name, only_table};
 pub struct Point {
     /// The table, as it stands in SQL.
     pub table: String,
-    /// The columns of which it wants one value each, as PostgreSQL keeps their names.
-    pub columns: Vec<String>,
+    /// The columns of which it wants one value each.
+    pub columns: Vec<Compared>,
     /// The text, with parameters only.
     pub text: String,
     /// How many parameters that has.
     pub parameters: usize,
     /// Which of the literals of a text without parameters these are, in their order; of a text that has parameters, none.
     pub literals: Vec<usize>,
+}
+
+/// A column that is compared with one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compared {
+    /// As PostgreSQL keeps its name.
+    pub column: String,
+    /// What it is compared with, in the text with parameters only.
+    pub with: With,
+}
+
+/// What a column is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum With {
+    /// The parameter of this number, from 0 on.
+    Parameter(usize),
+    /// A whole number.
+    Number,
+    /// A string, which is of the column's type.
+    String,
 }
 
 /// A literal of a text, as it stands there.
@@ -86,29 +106,65 @@ pub fn point(sql: &str) -> Option<Point> {
         parameters = parameters.max(syntax::parameter(Dialect::Postgres, token.text, 0)? + 1);
         count += 1;
     }
-    let compared = equalities.iter().filter(|(_, value)| is_parameter(value)).count();
-    if count != compared + usize::from(is_bounded_by_parameter(query)) {
+    let of_parameters = equalities.iter().filter(|(_, value)| is_parameter(value)).count();
+    if count != of_parameters + usize::from(is_bounded_by_parameter(query)) {
         return None;
     }
     let mut text = sql[..end].to_owned();
     let mut literals = Vec::new();
+    let mut places = Vec::new();
     if parameters == 0 {
-        let numbers = equalities
-            .iter()
-            .filter(|(_, value)| matches!(value, ast::Value::Number(..)));
-        let places = numbers.map(|(column, value)| place_of(&all, column, value));
-        let mut places = places.collect::<Option<Vec<_>>>()?;
-        places.sort_unstable();
+        places = places_of(&all, &equalities)?;
         parameters = places.len();
         literals = make_parameters(&mut text, &all, &places);
     }
-    (parameters > 0 && !equalities.is_empty()).then(|| Point {
+    let columns = compared(&all, &equalities, &places)?;
+    (parameters > 0 && !columns.is_empty()).then(|| Point {
         table: table.to_string(),
-        columns: equalities.into_iter().map(|(column, _)| column).collect(),
+        columns,
         text,
         parameters,
         literals,
     })
+}
+
+/// Where the numbers stand that columns are compared with, in order; none where that is not certain.
+pub(super) fn places_of(
+    tokens: &[(Range<usize>, Token<'_>)],
+    equalities: &[(String, &ast::Value)],
+) -> Option<Vec<usize>> {
+    let numbers = equalities
+        .iter()
+        .filter(|(_, value)| matches!(value, ast::Value::Number(..)));
+    let mut places = numbers
+        .map(|(column, value)| place_of(tokens, column, value))
+        .collect::<Option<Vec<_>>>()?;
+    places.sort_unstable();
+    Some(places)
+}
+
+/// What each column is compared with, where the literals at these places are parameters.
+pub(super) fn compared(
+    tokens: &[(Range<usize>, Token<'_>)],
+    equalities: &[(String, &ast::Value)],
+    places: &[usize],
+) -> Option<Vec<Compared>> {
+    let each = equalities.iter().map(|(column, value)| {
+        let with = match value {
+            ast::Value::Placeholder(name) => With::Parameter(syntax::parameter(Dialect::Postgres, name, 0)?),
+            ast::Value::Number(..) if places.is_empty() => With::Number,
+            ast::Value::Number(..) => {
+                let place = place_of(tokens, column, value)?;
+                places.binary_search(&place).map_or(With::Number, With::Parameter)
+            }
+            _ => With::String,
+        };
+        Some(Compared {
+            column: column.clone(),
+            with,
+        })
+    });
+    each.collect()
 }
 
 /// Makes the literals at these places, which stand in order, into parameters of the text, from `$1` on; which of its literals they were.
@@ -199,7 +255,7 @@ pub(super) fn equality(condition: &ast::Expr) -> Option<(String, &ast::Value)> {
 }
 
 /// Which token the value is: the one that stands behind this column and `=`, where that is certain.
-pub(super) fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Value) -> Option<usize> {
+fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Value) -> Option<usize> {
     let is_it = |at: usize| {
         let [(_, before), (_, equals), (_, token)] = &tokens[at..at + 3] else {
             return false;
@@ -233,7 +289,31 @@ mod tests {
     type Shown = (String, Vec<String>, String, usize, Vec<usize>);
 
     fn shown(sql: &str) -> Option<Shown> {
-        point(sql).map(|point| (point.table, point.columns, point.text, point.parameters, point.literals))
+        let columns = |point: &Point| point.columns.iter().map(|compared| compared.column.clone()).collect();
+        point(sql).map(|point| {
+            let columns = columns(&point);
+            (point.table, columns, point.text, point.parameters, point.literals)
+        })
+    }
+
+    #[test]
+    fn columns_are_compared_with_parameters_and_literals() {
+        for (sql, with) in [
+            (
+                "SELECT a FROM t WHERE a = $2 AND b = $1 AND c = 'x' AND d = 5",
+                [With::Parameter(1), With::Parameter(0), With::String, With::Number],
+            ),
+            (
+                "SELECT a FROM t WHERE a = 7 AND b = 5 AND c = 'x' AND d = 9 LIMIT 3",
+                [With::Parameter(0), With::Parameter(1), With::String, With::Parameter(2)],
+            ),
+        ] {
+            let columns = point(sql).unwrap().columns;
+            assert!(
+                columns.iter().map(|compared| compared.with).eq(with),
+                "{sql}: {columns:?}"
+            );
+        }
     }
 
     fn is(table: &str, columns: &[&str], text: &str, parameters: usize, literals: &[usize]) -> Option<Shown> {

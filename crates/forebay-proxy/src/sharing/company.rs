@@ -55,6 +55,8 @@ pub(crate) struct Company {
     pub(crate) settings: Arc<Settings>,
     /// So many who read or insert a row each are asked as one.
     pub(crate) min_jointly: usize,
+    /// What was asked so often is asked about at the catalog.
+    pub(crate) min_asked: u64,
     /// What is said of their statements, as it was the so manieth time.
     rules: Rules,
     pub(crate) generation: u64,
@@ -134,6 +136,7 @@ impl Companies {
                 beginning: beginning.clone(),
                 settings: Arc::clone(settings),
                 min_jointly: self.sharing.min_jointly,
+                min_asked: self.sharing.min_asked,
                 rules: rules.clone(),
                 generation: self.generation(),
                 flights: Arc::default(),

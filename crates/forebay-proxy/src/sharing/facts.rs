@@ -10,9 +10,9 @@
 
 use std::fmt::Write;
 
-use forebay_sql::{ChangeKind, Effect, Touches, called};
+use forebay_sql::{ChangeKind, Effect, Touches, called, names};
 
-use super::reviewed::{is_reviewed, may_stand_in_a_table, unsteady};
+use super::reviewed::{is_of_the_time, is_reviewed, may_stand_in_a_table, unsteady};
 use crate::frames;
 use crate::settings::quoted_text;
 
@@ -44,6 +44,10 @@ pub(crate) fn guard() -> String {
          OPERATOR(pg_catalog.=) CAST($2 AS pg_catalog.text) THEN 1 ELSE 0 END)"
     )
 }
+
+/// A statement that fails unless the table that is called `$1` here has the number `$2`.
+pub(crate) const LOOK: &str = "SELECT 1 OPERATOR(pg_catalog./) (CASE WHEN CAST(pg_catalog.to_regclass(CAST($1 AS pg_catalog.text)) AS pg_catalog.oid) \
+OPERATOR(pg_catalog.=) CAST($2 AS pg_catalog.oid) THEN 1 ELSE 0 END)";
 
 /// Asks for the number of the table of this name here.
 pub(crate) fn ask_table(table: &str) -> String {
@@ -152,6 +156,7 @@ pub(crate) fn is_of_the_catalog(name: &str) -> bool {
 /// What these rows say.
 pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
     let (mut marked, mut draws) = (None, false);
+    let finds_rows = matches!(&touches.effect, Effect::Changes(change) if change.finds_rows);
     for (kind, text) in rows {
         match kind.as_str() {
             "mark" => marked = Some(text.clone()),
@@ -161,6 +166,12 @@ pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
                     return Found::Matter("a default, a constraint or an index that cannot be read".to_owned());
                 };
                 let is_default = kind == "default";
+                let tells_time = || {
+                    names(text).is_none_or(|names| names.iter().any(|name| is_of_the_time(&name.to_ascii_lowercase())))
+                };
+                if is_default && finds_rows && touches.names.iter().any(|name| name == "default") && tells_time() {
+                    return Found::Matter("a default that tells the time".to_owned());
+                }
                 if let Some(other) = called.iter().find(|name| !may_stand_in_a_table(name, is_default)) {
                     return Found::Matter(format!("a table that calls {other}"));
                 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use super::facts;
 use super::joint::{Form, Found, without_place};
 use super::learning::{ask, describe};
 use super::shape::{Shape, Verb};
@@ -57,14 +58,15 @@ async fn find(
     let Some((text, shape)) = text.and_then(|text| Some((text, Shape::of(text)?))) else {
         return Ok(Found::None);
     };
-    match ask(server, &shape.ask_table()).await? {
-        None => return Ok(Found::Refused),
-        Some(rows) if rows.is_empty() => return Ok(Found::None),
-        Some(_) => {}
-    }
     // One that is prepared there already has the types that its parameters had then.
     let Some((elements, columns)) = describe(server, &statements.anew(statement)).await? else {
         return Ok(Found::Refused);
+    };
+    let Some(rows) = ask(server, &shape.ask_table(&elements)).await? else {
+        return Ok(Found::Refused);
+    };
+    let Some((_, table)) = rows.first().and_then(|row| facts::row(row)) else {
+        return Ok(Found::None);
     };
     let types = elements
         .iter()
@@ -100,6 +102,7 @@ async fn find(
     }
     Ok(Found::Form(Arc::new(Form {
         statement: joint,
+        table: (shape.table().to_owned(), table),
         verb: shape.verb(),
         tells_row: shape.tells_row(),
         keys: shape.keys().map(<[usize]>::to_vec),

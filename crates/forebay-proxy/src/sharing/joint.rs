@@ -91,6 +91,8 @@ pub(crate) struct Form {
     pub(crate) keys: Option<Vec<usize>>,
     /// Of the table whose rows it changes, as it was when this was found.
     pub(crate) mark: Option<Arc<str>>,
+    /// The table, as it stands in SQL, and its number: by then the name may mean another.
+    pub(crate) table: (String, String),
     /// On so many trips each is asked by itself.
     pub(crate) singly: AtomicU32,
     /// The numbers of its parameters' elements.
@@ -204,7 +206,7 @@ pub(crate) struct Group {
     pub(crate) form: Arc<Form>,
     pub(crate) jobs: Vec<usize>,
     /// Whose form it is.
-    pub(crate) of: Arc<Joint>,
+    of: Arc<Joint>,
     has_bind: bool,
     pub(crate) has_description: bool,
     is_place_binary: bool,
@@ -287,6 +289,11 @@ impl Group {
             form,
         };
         Some((group, body))
+    }
+
+    /// Its form has failed by itself.
+    pub(crate) fn fails(&self) {
+        self.of.failed(&self.form);
     }
 
     /// Whether the one at this place has found no row to change. Whether the server would have said so, or that something else is wrong, is not

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -22,7 +23,7 @@ use super::trip::Lost;
 use super::unit::{Unit, unit};
 use crate::server::Server;
 use crate::state::State;
-use crate::statements::{Named, Statement, hints_of, text_of};
+use crate::statements::{Named, Statement, hints_of, tells_a_moment, text_of};
 
 /// What is answered to a Parse.
 pub(crate) const PARSE_COMPLETE: [u8; 5] = [b'1', 0, 0, 0, 4];
@@ -172,6 +173,7 @@ impl State {
         let asked = unit(input)?;
         let company = self.company()?;
         let (plan, statement, hints) = match &asked {
+            Unit::Simple(text) if tells_a_moment(text) => return None,
             Unit::Simple(text) => (plan_of(&company, text)?, None, hints_of(text)),
             Unit::Extended(extended) => {
                 let statement = match extended.definition {
@@ -181,7 +183,7 @@ impl State {
                     }
                     None => Arc::clone(self.names.statement(extended.name)?),
                 };
-                if !statement.was_prepared_under(&self.settings) {
+                if !statement.was_prepared_under(&self.settings) || statement.names_a_moment() {
                     return None;
                 }
                 let text = text_of(statement.definition());
@@ -192,7 +194,8 @@ impl State {
         };
         let kind = plan.kind()?;
         let line = company.line(kind);
-        let is_due = plan.is_due(self.pool.effects.schema_changes());
+        let is_due = plan.counts.alone.load(Ordering::Relaxed) >= company.min_asked
+            && plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
         let alone = |plan: Arc<Plan>, is_counted| {
             Some(Offer::Alone(Alone {
@@ -207,6 +210,9 @@ impl State {
         let batch = hints.batch.or(plan.ruled.batch);
         let may_be_carried = !is_due && company.may_share(kind) && batch != Some(Duration::ZERO);
         let mut may_share = may_be_carried && plan.may_share(keeps_numbers);
+        if let Unit::Extended(extended) = &asked {
+            may_share &= !plan.may_change_by_the_time(extended.bound);
+        }
         let mark = plan.mark();
         // It may have been learnt anew between the two.
         may_share &= kind == Kind::Read || mark.is_some();

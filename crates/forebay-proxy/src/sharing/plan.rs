@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
-use super::reviewed::unsteady;
+use super::reviewed::{is_of_the_time, unsteady};
 use super::rules::{Ruled, Rules};
 use super::shape::Shape;
 
@@ -127,6 +127,11 @@ enum Learnt {
     Matter(String),
 }
 
+/// Whether rows may be changed that are there already.
+fn changes_what_is_there(touches: &Touches) -> bool {
+    matches!(&touches.effect, Effect::Changes(change) if change.finds_rows)
+}
+
 /// Milliseconds since the first look, from 1 on.
 fn now_ms() -> u64 {
     static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -142,9 +147,14 @@ impl Plan {
     pub(crate) fn of(text: &str, normal: &str, rules: &Rules) -> Self {
         let touches = touches(text).and_then(|touches| {
             let is_of_it = touches.names.iter().any(|name| is_of_the_catalog(name));
-            (!is_of_it)
-                .then_some(touches)
-                .ok_or(NotShown("names something of the catalog"))
+            if is_of_it {
+                return Err(NotShown("names something of the catalog"));
+            }
+            // Who takes the time of a row's last change for its version would not see that there were two.
+            if changes_what_is_there(&touches) && touches.names.iter().any(|name| is_of_the_time(name)) {
+                return Err(NotShown("changes rows that are there by the time"));
+            }
+            Ok(touches)
         });
         static LAST: AtomicU64 = AtomicU64::new(0);
         let plan = Self {
@@ -222,6 +232,13 @@ impl Plan {
             Effect::Reads => Some(Kind::Read),
             Effect::Changes(_) => Some(Kind::Change),
         }
+    }
+
+    /// Whether it changes rows that are there and what is bound may have a word for the time in it.
+    pub(crate) fn may_change_by_the_time(&self, bound: &[u8]) -> bool {
+        const NOW: &[u8] = b"now";
+        let is_it = |word: &[u8]| word.eq_ignore_ascii_case(NOW);
+        self.touches.as_ref().is_ok_and(changes_what_is_there) && bound.windows(NOW.len()).any(is_it)
     }
 
     /// The table whose rows it changes, as it stands in SQL.

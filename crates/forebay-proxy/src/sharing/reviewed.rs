@@ -3,6 +3,21 @@
 //! Promises: none of them changes, locks or leaves anything, runs a text, or tells of the connection, of the transaction's number or of what else
 //! its session has done. What is not here is not called in company, whatever the catalog says of it.
 
+/// Names by which a statement is told when its transaction began, or what hangs on that.
+const OF_THE_TIME: &[&str] = &[
+    "age",
+    "clock_timestamp",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+    "now",
+    "statement_timestamp",
+    "timeofday",
+    "transaction_timestamp",
+];
+
 /// Functions whose answer hangs on their arguments, the tables, the settings and the beginning of the transaction alone.
 const STEADY: &[&str] = &[
     // Aggregates and windows.
@@ -329,6 +344,11 @@ pub(crate) fn may_stand_in_a_table(function: &str, is_default: bool) -> bool {
 }
 
 /// Those that answer anew each time.
+/// Whether the name tells the time of a transaction.
+pub(crate) fn is_of_the_time(name: &str) -> bool {
+    OF_THE_TIME.contains(&name)
+}
+
 pub(crate) fn unsteady() -> &'static [&'static str] {
     UNSTEADY
 }

@@ -2,7 +2,7 @@
 //!
 //! Promises: where the table is one for that, as the catalog is [asked](Shape::ask_table), nobody can tell. Knows no connection.
 
-use forebay_sql::{Keyed, Parameter, Point, Row, keyed, keyed_many, lateral, names, point, row, rows};
+use forebay_sql::{Compared, Keyed, Parameter, Point, Row, With, keyed, keyed_many, lateral, names, point, row, rows};
 
 use crate::settings::quoted_text;
 
@@ -12,6 +12,10 @@ const NAME_BYTES_MAX: usize = 63;
 const PARAMETERS_MAX: usize = 32;
 /// Types of columns that a value can be compared with whatever it is: none of them makes it one of a smaller range first, which may fail.
 const COMPARABLE: [u32; 14] = [16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1083, 1114, 1184, 1700, 2950];
+/// Whole numbers, and numbers that have all of these among them.
+const NUMBERS: [u32; 4] = [20, 21, 23, 1700];
+/// text and varchar
+const TEXTS: [u32; 2] = [25, 1043];
 
 /// What may be asked for many at once.
 #[derive(Debug)]
@@ -62,6 +66,15 @@ impl Shape {
             Self::Point(point) => &point.text,
             Self::Row(row) => &row.text,
             Self::Keyed(keyed) => &keyed.text,
+        }
+    }
+
+    /// The table, as it stands in SQL.
+    pub(crate) fn table(&self) -> &str {
+        match self {
+            Self::Point(point) => &point.table,
+            Self::Row(row) => &row.table,
+            Self::Keyed(keyed) => &keyed.table,
         }
     }
 
@@ -124,8 +137,8 @@ impl Shape {
         }
     }
 
-    /// Asks whether the table is one for that: a row, if it is.
-    pub(crate) fn ask_table(&self) -> String {
+    /// Asks whether the table is one for that, by parameters of these types: a row with its number, if it is.
+    pub(crate) fn ask_table(&self, elements: &[u32]) -> String {
         let equals = "OPERATOR(pg_catalog.=)";
         // Who is told what the server logs is told it of each.
         let is_quiet = format!(
@@ -137,22 +150,32 @@ impl Shape {
                 quoted_text(table)
             )
         };
-        // The columns have no two rows of the same values.
-        let has_key = |columns: &[String]| {
-            let columns: Vec<String> = columns.iter().map(|column| quoted_text(column)).collect();
-            let columns = format!("CAST(ARRAY[{}] AS pg_catalog.name[])", columns.join(","));
-            let comparable = COMPARABLE.map(|number| number.to_string()).join(",");
-            let comparable = format!("CAST('{{{comparable}}}' AS pg_catalog.oid[])");
+        // The columns have no two rows of the same values, by the very comparison that is asked for.
+        let has_key = |columns: &[Compared]| {
+            let names: Vec<String> = columns.iter().map(|compared| quoted_text(&compared.column)).collect();
+            let names = format!("CAST(ARRAY[{}] AS pg_catalog.name[])", names.join(","));
+            let unlike = columns.iter().map(|compared| {
+                let types = comparable(compared.with, elements);
+                let types: Vec<String> = types.iter().map(u32::to_string).collect();
+                format!(
+                    "(a.attname {equals} {} AND NOT a.atttypid {equals} ANY (CAST('{{{}}}' AS pg_catalog.oid[])))",
+                    quoted_text(&compared.column),
+                    types.join(",")
+                )
+            });
+            let unlike: Vec<String> = unlike.collect();
             format!(
                 "i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
                  AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, \
                  CAST(i.indnkeyatts AS pg_catalog.int4) OPERATOR(pg_catalog.-) 1) n \
                  LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {equals} c.oid AND a.attnum {equals} i.indkey[n] \
-                 AND a.attname {equals} ANY ({columns}) WHERE a.attname IS NULL) \
-                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid {equals} c.oid \
-                 AND a.attname {equals} ANY ({columns}) AND NOT a.atttypid {equals} ANY ({comparable}))"
+                 AND a.attname {equals} ANY ({names}) AND a.attcollation {equals} i.indcollation[n] \
+                 AND CAST(i.indclass[n] AS pg_catalog.int8) OPERATOR(pg_catalog.<) 16384 WHERE a.attname IS NULL) \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid {equals} c.oid AND ({}))",
+                unlike.join(" OR ")
             )
         };
+        let number = "CAST(c.oid AS pg_catalog.text)";
         let of_indexes = format!("FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid {equals} i.indrelid");
         // What else may tell of other rows, and be told of in an answer, keeps a statement out of company.
         let is_by_itself = format!(
@@ -161,20 +184,35 @@ impl Shape {
         );
         match self {
             Self::Point(point) => format!(
-                "SELECT 'key', '' {of_indexes} WHERE {} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
+                "SELECT 'key', {number} {of_indexes} WHERE {} AND (c.relkind {equals} 'p' OR (c.relkind {equals} 'r' AND NOT c.relhassubclass)) \
                  AND {} AND {is_quiet} LIMIT 1",
                 is_it(&point.table),
                 has_key(&point.columns)
             ),
             Self::Keyed(keyed) => format!(
-                "SELECT 'key', '' {of_indexes} WHERE {} AND {is_by_itself} AND NOT c.relhassubclass AND {} AND {is_quiet} LIMIT 1",
+                "SELECT 'key', {number} {of_indexes} WHERE {} AND {is_by_itself} AND NOT c.relhassubclass AND {} AND {is_quiet} LIMIT 1",
                 is_it(&keyed.table),
                 has_key(&keyed.columns)
             ),
             Self::Row(row) => format!(
-                "SELECT 'table', '' FROM pg_catalog.pg_class c WHERE {} AND {is_by_itself} AND {is_quiet}",
+                "SELECT 'table', {number} FROM pg_catalog.pg_class c WHERE {} AND {is_by_itself} AND {is_quiet}",
                 is_it(&row.table)
             ),
         }
+    }
+}
+
+/// Types of columns of which two values are one only if they are one to this comparison, too.
+fn comparable(with: With, elements: &[u32]) -> Vec<u32> {
+    match with {
+        With::Number => NUMBERS.to_vec(),
+        // It is of the column's own.
+        With::String => COMPARABLE.to_vec(),
+        With::Parameter(number) => match elements.get(number) {
+            Some(20 | 21 | 23) => NUMBERS.to_vec(),
+            Some(element) if TEXTS.contains(element) => TEXTS.to_vec(),
+            Some(element) if COMPARABLE.contains(element) => vec![*element],
+            _ => Vec::new(),
+        },
     }
 }

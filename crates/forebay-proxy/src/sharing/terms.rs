@@ -14,6 +14,8 @@ pub struct Sharing {
     /// Whoever travels with strangers was seen to be answered alone within this time, beyond what the quickest takes: the way to the server,
     /// and the commit.
     pub quick: Duration,
+    /// The catalog is asked about a statement that was asked so often alone: most texts that come once never come again.
+    pub min_asked: u64,
     /// So many who read a row each by its key, or insert a row each, are asked as one statement; fewer cost the server less each by itself.
     pub min_jointly: usize,
 }
@@ -25,6 +27,7 @@ impl Default for Sharing {
             max_reads_alone: 12,
             max_changes_alone: 16,
             quick: Duration::from_millis(1),
+            min_asked: 3,
             min_jointly: 3,
         }
     }

@@ -31,6 +31,7 @@ pub(crate) fn start_in_company(upstream: &str, connections: usize) -> String {
         max_changes_alone: 0,
         quick: Duration::from_secs(60),
         min_jointly: 1,
+        min_asked: 0,
         ..Sharing::default()
     };
     start_with(upstream, connections, false, sharing)

@@ -542,6 +542,12 @@ CREATE SCHEMA two;
 CREATE TABLE two.kept (k text PRIMARY KEY, v text);
 INSERT INTO one.kept VALUES ('ab', 'of one');
 INSERT INTO two.kept VALUES ('ab', 'of two'), ('ab ', 'of two, with a blank');
+CREATE TABLE two.moved (id int PRIMARY KEY, v text);
+INSERT INTO two.moved VALUES (1, 'of two');
+CREATE COLLATION nothing_matters (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+CREATE TABLE coarse (id bigint UNIQUE, name varchar(9) UNIQUE, at timestamp UNIQUE, said text COLLATE nothing_matters, n int DEFAULT 0);
+CREATE UNIQUE INDEX ON coarse (said COLLATE \"C\");
+INSERT INTO coarse VALUES (9007199254740992, 'a', '2024-03-31 02:30:00', 'x'), (9007199254740993, 'a ', '2024-03-31 03:30:00', 'X');
 ";
 
 fn extended(sql: &str, values: &[Option<&str>]) -> Step {
@@ -609,6 +615,40 @@ fn what_looks_alike_is_told_apart() {
         )));
     }
     rounds.push((&[], all));
+    // A key is no key to a comparison that takes more for one than its own.
+    let mut all = vec![Step::query("SET TimeZone = 'Europe/Berlin'")];
+    for (condition, number, value) in [
+        ("id = $1", 701, "9007199254740992"),
+        ("name = $1", 1042, "a"),
+        ("at = $1", 1184, "2024-03-31 03:30:00"),
+        ("said = $1", 25, "x"),
+        ("id = $1", 20, "9007199254740992"),
+        ("id = $1", 1700, "9007199254740993"),
+    ] {
+        for text in [
+            format!("UPDATE coarse SET n = n + 1 WHERE {condition}"),
+            format!("SELECT id, n FROM coarse WHERE {condition}"),
+        ] {
+            let mut step = Step::new();
+            step.parse_typed("", &text, &[number]);
+            step.bind_raw("", &[], &[Some(value.as_bytes().to_vec())], &[]);
+            step.execute("", 0);
+            step.sync();
+            all.extend(std::iter::repeat_n(step, 4));
+        }
+    }
+    // What is prepared for all would be of the moment at which it was.
+    for step in [
+        extended("SELECT 'now'::timestamptz = now()", &[]),
+        extended(
+            "SELECT a FROM t WHERE id = $1 AND ' NOW'::timestamptz = now()",
+            &[Some("3")],
+        ),
+        Step::query("SELECT a FROM t WHERE id = 3 AND timestamptz 'now' = now()"),
+    ] {
+        all.extend(std::iter::repeat_n(step, 4));
+    }
+    rounds.push((&[], all));
     let mut all = vec![Step::query("SET array_nulls = off")];
     for _ in 0..4 {
         all.push(extended("SELECT n FROM names WHERE name = $1", &[Some("x")]));
@@ -642,6 +682,21 @@ fn what_looks_alike_is_told_apart() {
         let [straight, proxied] = &mut pair;
         play(0, steps, straight, proxied);
     };
+    // A table that is found first from now on.
+    both(&[Step::query("SET search_path = one, two, public")]);
+    let moved = || {
+        [
+            Step::query("SELECT v FROM moved WHERE id = 1"),
+            extended("SELECT v FROM moved WHERE id = $1", &[Some("1")]),
+        ]
+    };
+    both(&[(); 4].map(|()| moved()).concat());
+    for database in [one, other] {
+        Client::connect(&upstream, database, &[])
+            .run("CREATE TABLE one.moved (id int PRIMARY KEY, v text);\nINSERT INTO one.moved VALUES (1, 'of one')");
+    }
+    both(&moved()[..1]);
+    both(&[Step::query("SET search_path = public")]);
     both(&[Step::query("SET TimeZone = 'America/New_York'")]);
     for (number, change) in [
         "ALTER TABLE t ALTER at TYPE timestamptz",

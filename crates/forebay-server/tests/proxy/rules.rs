@@ -104,7 +104,7 @@ fn a_rule_says_that_the_name_of_an_application_is_no_matter() {
         let insert = "INSERT INTO called VALUES (1)";
         // Each has to find out by itself, or one for all.
         for client in &mut clients {
-            for _ in 0..3 {
+            for _ in 0..6 {
                 client.run("INSERT INTO called VALUES (1) /* batch:0 */");
             }
         }
@@ -142,7 +142,7 @@ fn a_read_joins_another_that_is_on_its_way_but_not_past_what_its_client_did() {
         // How long the way is.
         admin.run("SELECT n FROM free");
     }
-    for _ in 0..4 {
+    for _ in 0..6 {
         assert_eq!(admin.ask(&gated("gate")), "810000");
         assert_eq!(admin.ask(&gated("free")), "810000");
     }
@@ -193,7 +193,7 @@ fn a_read_that_nobody_wants_any_more_is_ended() {
     for _ in 0..4 {
         admin.run("SELECT n FROM left_gate");
     }
-    for _ in 0..4 {
+    for _ in 0..6 {
         assert_eq!(admin.ask(&text), "810000");
     }
     stranger.run("BEGIN; LOCK TABLE left_gate;");
