@@ -91,7 +91,7 @@ pub fn keyed(sql: &str) -> Option<Keyed> {
             return None;
         };
         let target = folded(target)?;
-        if equalities.iter().any(|(column, _)| *column == target) {
+        if equalities.iter().any(|equality| equality.column == target) {
             return None;
         }
         is_simple &= is_computed_for_each(&assignment.value);
@@ -110,7 +110,12 @@ pub fn keyed(sql: &str) -> Option<Keyed> {
         }
     }
     let is_parameter = |value: &ast::Value| matches!(value, ast::Value::Placeholder(_));
-    if elsewhere != equalities.iter().filter(|(_, value)| is_parameter(value)).count() {
+    if elsewhere
+        != equalities
+            .iter()
+            .filter(|equality| is_parameter(equality.value))
+            .count()
+    {
         return None;
     }
     let mut text = sql[..end].to_owned();
@@ -128,7 +133,7 @@ pub fn keyed(sql: &str) -> Option<Keyed> {
     }
     let columns = compared(&all, &equalities, &places)?;
     let of_key = columns.iter().filter_map(|compared| match compared.with {
-        With::Parameter(number) => Some(number),
+        With::Parameter(number) | With::Cast(number, _) => Some(number),
         With::Number | With::String => None,
     });
     let keys: Vec<usize> = of_key.collect();

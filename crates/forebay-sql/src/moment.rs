@@ -15,7 +15,7 @@ pub fn names_a_moment(sql: &str) -> bool {
             text.get(..word.len())
                 .is_some_and(|begin| begin.eq_ignore_ascii_case(word))
         };
-        WORDS.iter().any(|word| begins(word))
+        WORDS.iter().any(begins)
     })
 }
 

@@ -45,6 +45,8 @@ pub struct Compared {
 pub enum With {
     /// The parameter of this number, from 0 on.
     Parameter(usize),
+    /// The same, as a value of the type of this number in every PostgreSQL: it has to be one already.
+    Cast(usize, u32),
     /// A whole number.
     Number,
     /// A string, which is of the column's type.
@@ -106,7 +108,10 @@ pub fn point(sql: &str) -> Option<Point> {
         parameters = parameters.max(syntax::parameter(Dialect::Postgres, token.text, 0)? + 1);
         count += 1;
     }
-    let of_parameters = equalities.iter().filter(|(_, value)| is_parameter(value)).count();
+    let of_parameters = equalities
+        .iter()
+        .filter(|equality| is_parameter(equality.value))
+        .count();
     if count != of_parameters + usize::from(is_bounded_by_parameter(query)) {
         return None;
     }
@@ -129,15 +134,12 @@ pub fn point(sql: &str) -> Option<Point> {
 }
 
 /// Where the numbers stand that columns are compared with, in order; none where that is not certain.
-pub(super) fn places_of(
-    tokens: &[(Range<usize>, Token<'_>)],
-    equalities: &[(String, &ast::Value)],
-) -> Option<Vec<usize>> {
+pub(super) fn places_of(tokens: &[(Range<usize>, Token<'_>)], equalities: &[Equality<'_>]) -> Option<Vec<usize>> {
     let numbers = equalities
         .iter()
-        .filter(|(_, value)| matches!(value, ast::Value::Number(..)));
+        .filter(|equality| matches!(equality.value, ast::Value::Number(..)));
     let mut places = numbers
-        .map(|(column, value)| place_of(tokens, column, value))
+        .map(|equality| place_of(tokens, equality))
         .collect::<Option<Vec<_>>>()?;
     places.sort_unstable();
     Some(places)
@@ -146,21 +148,27 @@ pub(super) fn places_of(
 /// What each column is compared with, where the literals at these places are parameters.
 pub(super) fn compared(
     tokens: &[(Range<usize>, Token<'_>)],
-    equalities: &[(String, &ast::Value)],
+    equalities: &[Equality<'_>],
     places: &[usize],
 ) -> Option<Vec<Compared>> {
-    let each = equalities.iter().map(|(column, value)| {
-        let with = match value {
-            ast::Value::Placeholder(name) => With::Parameter(syntax::parameter(Dialect::Postgres, name, 0)?),
+    let each = equalities.iter().map(|equality| {
+        let with = match equality.value {
+            ast::Value::Placeholder(name) => {
+                let number = syntax::parameter(Dialect::Postgres, name, 0)?;
+                match equality.cast {
+                    Some(cast) => With::Cast(number, cast),
+                    None => With::Parameter(number),
+                }
+            }
             ast::Value::Number(..) if places.is_empty() => With::Number,
             ast::Value::Number(..) => {
-                let place = place_of(tokens, column, value)?;
+                let place = place_of(tokens, equality)?;
                 places.binary_search(&place).map_or(With::Number, With::Parameter)
             }
             _ => With::String,
         };
         Some(Compared {
-            column: column.clone(),
+            column: equality.column.clone(),
             with,
         })
     });
@@ -204,14 +212,45 @@ fn is_parameter(value: &ast::Value) -> bool {
 /// Whether how many rows there are at most is a parameter.
 fn is_bounded_by_parameter(query: &ast::Query) -> bool {
     let Some(ast::LimitClause::LimitOffset {
-        limit: Some(ast::Expr::Value(limit)),
+        limit: Some(limit),
         offset: None,
         ..
     }) = &query.limit_clause
     else {
         return false;
     };
-    is_parameter(&limit.value)
+    value_of(limit).is_some_and(|(value, _)| is_parameter(value))
+}
+
+/// A value by itself, or a parameter as a value of a type.
+fn value_of(expression: &ast::Expr) -> Option<(&ast::Value, Option<u32>)> {
+    match expression {
+        ast::Expr::Value(value) => Some((&value.value, None)),
+        ast::Expr::Cast {
+            kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
+            expr,
+            data_type,
+            format: None,
+            ..
+        } => match &**expr {
+            ast::Expr::Value(value) if is_parameter(&value.value) => Some((&value.value, Some(number_of(data_type)?))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The number that a type has in every PostgreSQL.
+fn number_of(data_type: &ast::DataType) -> Option<u32> {
+    match data_type {
+        ast::DataType::SmallInt(None) | ast::DataType::Int2(None) => Some(21),
+        ast::DataType::Int(None) | ast::DataType::Integer(None) | ast::DataType::Int4(None) => Some(23),
+        ast::DataType::BigInt(None) | ast::DataType::Int8(None) => Some(20),
+        ast::DataType::Text => Some(25),
+        ast::DataType::Varchar(None) | ast::DataType::CharacterVarying(None) => Some(1043),
+        ast::DataType::Uuid => Some(2950),
+        _ => None,
+    }
 }
 
 /// What must hold for each row, one by one.
@@ -230,8 +269,16 @@ pub(super) fn conjuncts<'a>(condition: &'a ast::Expr, each: &mut impl FnMut(&'a 
     }
 }
 
-/// The column and the value, of a comparison that is true of one value only.
-pub(super) fn equality(condition: &ast::Expr) -> Option<(String, &ast::Value)> {
+/// A comparison that is true of one value only.
+pub(super) struct Equality<'a> {
+    pub(super) column: String,
+    pub(super) value: &'a ast::Value,
+    /// The parameter is a value of the type of this number.
+    pub(super) cast: Option<u32>,
+}
+
+/// The comparison of a column with one value.
+pub(super) fn equality(condition: &ast::Expr) -> Option<Equality<'_>> {
     let ast::Expr::BinaryOp {
         left,
         op: ast::BinaryOperator::Eq,
@@ -245,26 +292,27 @@ pub(super) fn equality(condition: &ast::Expr) -> Option<(String, &ast::Value)> {
         ast::Expr::CompoundIdentifier(names) => names.last()?,
         _ => return None,
     };
-    let ast::Expr::Value(value) = &**right else { return None };
-    let is_one = match &value.value {
+    let (value, cast) = value_of(right)?;
+    let is_one = match value {
         ast::Value::Placeholder(_) | ast::Value::SingleQuotedString(_) => true,
         ast::Value::Number(digits, is_long) => !is_long && digits.bytes().all(|byte| byte.is_ascii_digit()),
         _ => false,
     };
-    is_one.then_some((folded(column)?, &value.value))
+    let column = folded(column)?;
+    is_one.then_some(Equality { column, value, cast })
 }
 
 /// Which token the value is: the one that stands behind this column and `=`, where that is certain.
-fn place_of(tokens: &[(Range<usize>, Token<'_>)], column: &str, value: &ast::Value) -> Option<usize> {
+fn place_of(tokens: &[(Range<usize>, Token<'_>)], equality: &Equality<'_>) -> Option<usize> {
     let is_it = |at: usize| {
         let [(_, before), (_, equals), (_, token)] = &tokens[at..at + 3] else {
             return false;
         };
-        let is_value = match value {
+        let is_value = match equality.value {
             ast::Value::Number(digits, _) => token.kind == Kind::Digits && token.text == digits,
             _ => false,
         };
-        is_value && equals.is_symbol("=") && matches!(name(before), Ok(Some(name)) if name == column)
+        is_value && equals.is_symbol("=") && matches!(name(before), Ok(Some(name)) if name == equality.column)
     };
     let mut all = (0..tokens.len().saturating_sub(2))
         .filter(|at| is_it(*at))
@@ -302,6 +350,10 @@ mod tests {
             (
                 "SELECT a FROM t WHERE a = $2 AND b = $1 AND c = 'x' AND d = 5",
                 [With::Parameter(1), With::Parameter(0), With::String, With::Number],
+            ),
+            (
+                "SELECT a FROM t WHERE a = $2::INTEGER AND b = CAST($1 AS uuid) AND c = $3 AND d = 5 LIMIT $4::INTEGER",
+                [With::Cast(1, 23), With::Cast(0, 2950), With::Parameter(2), With::Number],
             ),
             (
                 "SELECT a FROM t WHERE a = 7 AND b = 5 AND c = 'x' AND d = 9 LIMIT 3",
@@ -406,7 +458,10 @@ mod tests {
             "SELECT a FROM t WHERE id = 5.5",
             "SELECT a FROM t WHERE id = 5 AND id = 5",
             "SELECT a FROM t WHERE id = E'5'",
-            "SELECT a FROM t WHERE id = $1::int",
+            "SELECT a FROM t WHERE id = $1::varchar(5)",
+            "SELECT a FROM t WHERE id = $1::mood",
+            "SELECT a FROM t WHERE id = 5::int",
+            "SELECT a FROM t WHERE id = ($1 + 1)::int",
             "SELECT a FROM t WHERE id = $1 AND n > $2",
             "SELECT a FROM t WHERE id = $1 AND name ~ $2",
             "SELECT a FROM t WHERE id = $1 OFFSET $2",

@@ -1,4 +1,4 @@
-//! Beside: what is asked on trips beside what those want who are on them.
+//! Beside: what is asked on each trip of those who change rows, beside their own.
 //!
 //! Promises: a connection prepares it once, as whoever has it holds the statements: to parse and plan the guard takes the server a millisecond.
 
@@ -15,8 +15,6 @@ pub(crate) struct Beside {
     pub(crate) lock: Arc<Statement>,
     /// Fails where a table has changed.
     pub(crate) guard: Arc<Statement>,
-    /// Fails where a name means another table.
-    pub(crate) look: Arc<Statement>,
 }
 
 impl Beside {
@@ -24,7 +22,6 @@ impl Beside {
         Self {
             lock: statements.ours("SELECT pg_catalog.set_config('lock_timeout',$1,true)", &[], settings, 0),
             guard: statements.ours(&facts::guard(), &[], settings, 0),
-            look: statements.ours(facts::LOOK, &[], settings, 0),
         }
     }
 }

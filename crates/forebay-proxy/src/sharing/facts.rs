@@ -45,9 +45,23 @@ pub(crate) fn guard() -> String {
     )
 }
 
-/// A statement that fails unless the table that is called `$1` here has the number `$2`.
-pub(crate) const LOOK: &str = "SELECT 1 OPERATOR(pg_catalog./) (CASE WHEN CAST(pg_catalog.to_regclass(CAST($1 AS pg_catalog.text)) AS pg_catalog.oid) \
-OPERATOR(pg_catalog.=) CAST($2 AS pg_catalog.oid) THEN 1 ELSE 0 END)";
+/// The error of a [look] that fails: `ERRCODE_INVALID_ARGUMENT_FOR_LOGARITHM`, which hardly anything else makes.
+pub(crate) const IS_ANOTHER: &[u8] = b"2201E";
+
+/// A condition that is true, and fails unless the table that is called so here has that number. It has nothing of a row in it: the server looks
+/// once.
+pub(crate) fn look(table: &str, number: &str) -> String {
+    let float = |number: u32| format!("CAST({number} AS pg_catalog.float8)");
+    format!(
+        "pg_catalog.ln(CASE WHEN CAST(pg_catalog.to_regclass({}) AS pg_catalog.oid) OPERATOR(pg_catalog.=) CAST({} AS pg_catalog.oid) \
+         THEN {} ELSE {} END) OPERATOR(pg_catalog.=) {}",
+        quoted_text(table),
+        quoted_text(number),
+        float(1),
+        float(0),
+        float(0)
+    )
+}
 
 /// Asks for the number of the table of this name here.
 pub(crate) fn ask_table(table: &str) -> String {

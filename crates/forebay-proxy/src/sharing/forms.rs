@@ -79,7 +79,7 @@ async fn find(
         .map(|(_, _, name)| format!("pg_catalog.{name}[]"))
         .collect();
     let Some(joint) = shape
-        .joint(text, lists)
+        .joint(text, lists, &table)
         .filter(|_| elements.len() == shape.parameters())
     else {
         return Ok(Found::None);
@@ -102,7 +102,6 @@ async fn find(
     }
     Ok(Found::Form(Arc::new(Form {
         statement: joint,
-        table: (shape.table().to_owned(), table),
         verb: shape.verb(),
         tells_row: shape.tells_row(),
         keys: shape.keys().map(<[usize]>::to_vec),

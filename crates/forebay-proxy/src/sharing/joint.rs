@@ -91,8 +91,6 @@ pub(crate) struct Form {
     pub(crate) keys: Option<Vec<usize>>,
     /// Of the table whose rows it changes, as it was when this was found.
     pub(crate) mark: Option<Arc<str>>,
-    /// The table, as it stands in SQL, and its number: by then the name may mean another.
-    pub(crate) table: (String, String),
     /// On so many trips each is asked by itself.
     pub(crate) singly: AtomicU32,
     /// The numbers of its parameters' elements.

@@ -4,6 +4,7 @@
 
 use forebay_sql::{Compared, Keyed, Parameter, Point, Row, With, keyed, keyed_many, lateral, names, point, row, rows};
 
+use super::facts::look;
 use crate::settings::quoted_text;
 
 /// A longer name is cut, unless the server was built otherwise.
@@ -69,15 +70,6 @@ impl Shape {
         }
     }
 
-    /// The table, as it stands in SQL.
-    pub(crate) fn table(&self) -> &str {
-        match self {
-            Self::Point(point) => &point.table,
-            Self::Row(row) => &row.table,
-            Self::Keyed(keyed) => &keyed.table,
-        }
-    }
-
     /// How many parameters that has.
     pub(crate) fn parameters(&self) -> usize {
         match self {
@@ -122,15 +114,16 @@ impl Shape {
         }
     }
 
-    /// The text for lists of these types.
-    pub(crate) fn joint(&self, text: &str, lists: Vec<String>) -> Option<String> {
+    /// The text for lists of these types, where the table has this number. Who reads looks whether it has it still, as each by itself would look the
+    /// name up anew; where rows are changed the guard does so.
+    pub(crate) fn joint(&self, text: &str, lists: Vec<String>, number: &str) -> Option<String> {
         match self {
-            Self::Point(_) => {
+            Self::Point(point) => {
                 let is_wrapped = false;
                 let parameters: Vec<Parameter> = lists.into_iter().map(|list| Parameter { list, is_wrapped }).collect();
                 lateral(text, &parameters)
                     .filter(|joint| !joint.is_ordered)
-                    .map(|joint| joint.sql)
+                    .map(|joint| format!("{} WHERE {}", joint.sql, look(&point.table, number)))
             }
             Self::Row(_) => rows(text, &lists),
             Self::Keyed(_) => keyed_many(text, &lists),
@@ -208,7 +201,9 @@ fn comparable(with: With, elements: &[u32]) -> Vec<u32> {
         With::Number => NUMBERS.to_vec(),
         // It is of the column's own.
         With::String => COMPARABLE.to_vec(),
-        With::Parameter(number) => match elements.get(number) {
+        // Another one might not be a value of that type, and fail where there is no row.
+        With::Cast(number, cast) if elements.get(number) != Some(&cast) => Vec::new(),
+        With::Parameter(number) | With::Cast(number, _) => match elements.get(number) {
             Some(20 | 21 | 23) => NUMBERS.to_vec(),
             Some(element) if TEXTS.contains(element) => TEXTS.to_vec(),
             Some(element) if COMPARABLE.contains(element) => vec![*element],

@@ -22,6 +22,7 @@ use super::beside::Beside;
 use super::bound::Bound;
 use super::company::Company;
 use super::distinct::{Members, distinct};
+use super::facts::IS_ANOTHER;
 use super::job::Job;
 use super::joint::{Group, Joint, Likeness};
 use super::plan::{Kind, Plan};
@@ -160,10 +161,8 @@ impl Trip {
 
     /// Writes all messages, to be sent.
     pub(crate) fn put(&mut self, server: &mut Server, beside: &Beside, lock_timeout_ms: u64, asks: &Asks<'_>) {
-        self.beside = [&beside.lock, &beside.guard, &beside.look]
-            .map(|ours| ours.number())
-            .to_vec();
         if self.kind == Kind::Change {
+            self.beside = vec![beside.lock.number(), beside.guard.number()];
             put_ours(server, &beside.lock, &[&lock_timeout_ms.to_string()]);
         }
         let mut same: HashMap<&Ask, usize, foldhash::fast::RandomState> = HashMap::default();
@@ -196,7 +195,6 @@ impl Trip {
                 marks.push((table.to_owned(), Arc::clone(mark)));
             }
         }
-        let mut looked_at = Vec::new();
         for (likeness, (statement, members)) in alike.all {
             let mut is_to_ask = false;
             let joint = asks.company.joint(&statement);
@@ -221,12 +219,6 @@ impl Trip {
                 let form = form.as_ref().filter(|_| members.len() >= min).map(Arc::clone);
                 let group = form.and_then(|form| Group::new(&joint, form, &likeness, &members, is_utf8));
                 if let Some((group, bound)) = group {
-                    // Each by itself would have been looked up anew. Where rows are changed the guard does so.
-                    if self.kind == Kind::Read && !looked_at.contains(&group.form.table) {
-                        let (table, number) = &group.form.table;
-                        put_ours(server, &beside.look, &[table, number]);
-                        looked_at.push(group.form.table.clone());
-                    }
                     let of = Of::Group(self.groups.len());
                     self.spans
                         .push(span(server, of, |server| put_group(server, &group, &bound)));
@@ -312,14 +304,12 @@ impl Trip {
                     for note in undone.drain(..).chain(reply.failed) {
                         undo(&note, server);
                     }
-                    match of {
-                        Some(Of::Group(group)) if is_of_a_value => {
-                            Joint::was_given_a_bad_value(&self.groups[group].form);
+                    if let Some(Of::Group(group)) = of {
+                        let group = &self.groups[group];
+                        match is_of_a_value {
+                            true => Joint::was_given_a_bad_value(&group.form),
+                            false => group.fails(),
                         }
-                        Some(Of::Group(group)) => self.groups[group].fails(),
-                        // Their table is another one.
-                        None if self.kind == Kind::Read => self.groups.iter().for_each(Group::fails),
-                        Some(Of::Job(_)) | None => {}
                     }
                     // Whoever needs it prepares it again.
                     if is_gone {
@@ -462,8 +452,7 @@ impl Trip {
             let first = self.as_job[at];
             let (begin, end) = self.ranges[first];
             match (&self.failure, self.kind) {
-                // What was read before it was read all the same.
-                (Some(Failure::OfAll), kind) if kind == Kind::Change || end == 0 => {
+                (Some(Failure::OfAll), _) => {
                     job.plan.doubt();
                     job.answer(Answer::Alone(false));
                 }
@@ -513,7 +502,8 @@ impl Trip {
 /// Whether an error says that it is of a value that was bound, as those of these classes do, or that what was bound does not fit; or that a lock
 /// was waited for.
 fn is_of_a_value(code: &[u8]) -> bool {
-    code.starts_with(b"22") || code.starts_with(b"23") || [&b"08P01"[..], b"55P03", b"40P01"].contains(&code)
+    let is_of_a_class = code.starts_with(b"22") || code.starts_with(b"23");
+    (is_of_a_class && code != IS_ANOTHER) || [&b"08P01"[..], b"55P03", b"40P01"].contains(&code)
 }
 
 /// What is needed to find out who asks alike.

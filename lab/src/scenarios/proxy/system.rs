@@ -77,9 +77,20 @@ impl System {
         server: &testbed::Postgres,
         arguments: &[&str],
     ) -> Result<Self, Failure> {
+        Self::forebay_of(name, program, server, POOL, arguments)
+    }
+
+    /// The same, of so many server connections.
+    pub(in crate::scenarios) fn forebay_of(
+        name: &'static str,
+        program: &Path,
+        server: &testbed::Postgres,
+        pool: usize,
+        arguments: &[&str],
+    ) -> Result<Self, Failure> {
         let proxy = testbed::Forebay::builder(program)
             .upstream(server.url())
-            .arguments(["--max-server-connections", &POOL.to_string()])
+            .arguments(["--max-server-connections", &pool.to_string()])
             .arguments(arguments)
             .start()?;
         Ok(Self {

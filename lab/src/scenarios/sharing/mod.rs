@@ -5,16 +5,19 @@
 //! transaction failed, and the table has exactly the rows, or the sum, that pgbench's report makes of it. What the database spends is its
 //! processes' own time on processors.
 
+mod mixed;
 mod trial;
 
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use self::mixed::{Mix, MixedTrial};
 use self::trial::{DATABASE_TIME, SharingTrial};
 use super::proxy::process;
 use super::proxy::system::{PGBOUNCER, POOL, System, present};
 use super::server::pgbench::{Load, Mode, Pgbench, Work};
 use super::server::{build, postgres_version};
+use crate::closed_loop::LATENCY_P99;
 use crate::failure::Failure;
 use crate::goal::{Beside, Goal, Key};
 use crate::judged::Wanted;
@@ -76,6 +79,9 @@ impl Case {
         }
     }
 }
+
+/// Of connections, for reads of which some take long.
+const WIDE_POOL: usize = 100;
 
 const TPC_B: &str = "TPC-B, 50 clients";
 
@@ -150,6 +156,7 @@ impl Scenario for Sharing {
              SELECT: a row of 100,000 by its key (-S), or with keys by Zipf's law, exponent 1.001. INSERT: a row of a random value. UPDATE:\n\
              counts in a row of 100,000 by its key. TPC-B: pgbench's own transaction, 10 branches. The server has its own durability; a\n\
              checkpoint after each turn.\n\
+             reads by key, INSERT, of which one in 100 is slow or refused: the lab's own clients, who look at each answer.\n\
              limit: PostgreSQL itself, a connection a client. {OFF}: the same program with --sharing=false.\n\
              {DATABASE_TIME}: of all of PostgreSQL's processes, user and system. A PgBouncer before 1.21 knows no prepared statements."
         )
@@ -198,6 +205,26 @@ impl Scenario for Sharing {
                 }));
             }
         }
+        let wide = |name, arguments: &[&str]| System::forebay_of(name, &program, &server, WIDE_POOL, arguments);
+        let wide = [
+            wide(FOREBAY, &[])?,
+            wide(OFF, &["--sharing=false"])?,
+            System::straight(&server),
+        ]
+        .map(Rc::new);
+        for mix in Mix::ALL {
+            let of = match mix {
+                Mix::SlowReads => &wide[..],
+                Mix::CleanRows | Mix::FailingRows => &systems[..3],
+            };
+            for system in of {
+                trials.push(Box::new(MixedTrial {
+                    system: Rc::clone(system),
+                    server: Rc::clone(&server),
+                    mix,
+                }));
+            }
+        }
         Ok(trials)
     }
 
@@ -233,6 +260,17 @@ impl Scenario for Sharing {
         }
         let text = format!("{TPC_B}: transactions/s ÷ {PGBOUNCER}");
         goal(text, THROUGHPUT, TPC_B, &[PGBOUNCER], Wanted::AtLeast(1.0));
+        let slow = Mix::SlowReads.case();
+        let text = format!("{slow}: {LATENCY_P99} of the others ÷ sharing off");
+        goal(text, LATENCY_P99, slow, &[OFF], Wanted::AtMost(1.1));
+        let (clean, failing) = (Mix::CleanRows.case(), Mix::FailingRows.case());
+        goals.push(Goal {
+            text: format!("{failing}: transactions/s ÷ none is refused"),
+            metric: THROUGHPUT,
+            ours: Key::new(FOREBAY, failing),
+            beside: Beside::Ratio(vec![Key::new(FOREBAY, clean)]),
+            wanted: Wanted::AtLeast(0.6),
+        });
         goals
     }
 }
@@ -245,7 +283,8 @@ mod tests {
     fn goals_name_cases_that_are_measured() {
         for goal in Sharing::new(None).goals() {
             for key in goal.keys() {
-                assert!(CASES.iter().any(|case| case.load.case == key.case));
+                let mut cases = CASES.iter().map(|case| case.load.case).chain(Mix::ALL.map(Mix::case));
+                assert!(cases.any(|case| case == key.case));
             }
         }
     }
