@@ -77,12 +77,15 @@ impl Trial for MixedTrial {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.map_err(Failure::system("start clients"))?.block_on(async {
             let admin = connect(&self.server.url()).await?;
-            admin
-                .batch_execute(&format!(
-                    "DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (id bigint PRIMARY KEY, value int NOT NULL); \
-                     INSERT INTO mixed SELECT -n, 0 FROM generate_series(1, {ROWS}) n; VACUUM ANALYZE mixed; CHECKPOINT"
-                ))
-                .await?;
+            for statement in [
+                "DROP TABLE IF EXISTS mixed".to_owned(),
+                "CREATE TABLE mixed (id bigint PRIMARY KEY, value int NOT NULL)".to_owned(),
+                format!("INSERT INTO mixed SELECT -n, 0 FROM generate_series(1, {ROWS}) n"),
+                "VACUUM ANALYZE mixed".to_owned(),
+                "CHECKPOINT".to_owned(),
+            ] {
+                admin.batch_execute(&statement).await?;
+            }
             let next = Arc::new(AtomicI64::new(1));
             let mut clients = Vec::new();
             for number in 0..CLIENTS {
