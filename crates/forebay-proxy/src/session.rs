@@ -27,7 +27,7 @@ use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
 use crate::end::{End, put_cancelled, put_end, put_fatal, put_refusal, too_many};
-use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
+use crate::frames::{self, Frame, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
 use crate::numbers::Numbers;
 use crate::pool::PoolMode;
@@ -631,10 +631,9 @@ impl Session {
                 Err(error) => return Poll::Ready(Err(error.into())),
                 Ok(Some(Frame { tag: b'X', .. })) => return Poll::Ready(Ok(Wanted::Nothing)),
                 // What comes late of a copy that failed, and what asks for nothing.
-                Ok(Some(Frame {
-                    tag: b'd' | b'c' | b'f' | b'H',
-                    length,
-                })) => {
+                Ok(Some(Frame { tag, length }))
+                    if matches!(tag, b'd' | b'c' | b'f') || (tag == b'H' && length == HEADER_BYTES) =>
+                {
                     let here = length.min(self.client.input.len());
                     if here < length && self.client.input.len() < WHOLE_BYTES_MAX {
                         // Read on below.

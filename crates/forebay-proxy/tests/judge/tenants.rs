@@ -1,8 +1,6 @@
 //! Tenants who share a database, told apart by row security, by roles, by settings of their own and by schemas: nobody is shown a row of
 //! another's, nor writes one, while all of them ask the same at once and become others in between.
 
-use std::time::{Duration, Instant};
-
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -12,7 +10,8 @@ use crate::{database, front, seeds};
 
 const TENANTS: u32 = 4;
 const CLIENTS: usize = 16;
-const LASTS: Duration = Duration::from_secs(3);
+/// Of each client.
+const STEPS: usize = 150;
 
 fn schema() -> String {
     let mut text = "\
@@ -144,8 +143,8 @@ fn live(seed: u64, proxy: &str, database: &str) -> u64 {
     // Also as its session begins.
     let options = format!("-c app.tenant={tenant} -c search_path=of_{tenant},public -c role=tenant_{tenant}");
     let mut client = Client::connect(proxy, database, &[("options", &options)]);
-    let (begun, mut rows) = (Instant::now(), 0);
-    while begun.elapsed() < LASTS {
+    let mut rows = 0;
+    for _ in 0..STEPS {
         if random.random_range(0..20) == 0 {
             tenant = random.random_range(0..TENANTS);
             become_one(&mut client, tenant, &mut random);
@@ -194,7 +193,7 @@ fn nobody_is_shown_what_is_anothers() {
         for client in clients {
             rows += client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
-        assert!(rows > 1000, "{rows}");
+        assert!(rows > 300, "{rows}");
     }
     // What they have written is where it belongs.
     let mut wrong = vec![

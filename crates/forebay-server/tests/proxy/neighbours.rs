@@ -40,24 +40,27 @@ fn what_is_no_message_ends_only_who_sent_it() {
 fn a_flush_with_something_in_it_is_refused_and_nothing_else_is() {
     let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
     let mut other = at(proxy.address());
-    let bad = [query("SELECT 1"), message(b'H', b"x")].concat();
-    for _ in 0..5 {
-        let mut gone = at(proxy.address());
-        gone.send(&bad);
-        drop(gone);
-        assert_eq!(other.ask("SELECT 2"), "2");
+    for before in [vec![], query("SELECT 1")] {
+        let bad = [before.clone(), message(b'H', b"x")].concat();
+        for _ in 0..5 {
+            let mut gone = at(proxy.address());
+            gone.send(&bad);
+            drop(gone);
+            assert_eq!(other.ask("SELECT 2"), "2");
+        }
+        let told = |mut client: Client| {
+            client.send(&bad);
+            let first = (!before.is_empty()).then(|| client.answer().kinds());
+            // Nothing is answered before the Sync.
+            client.send(&[query("SELECT 3"), sync()].concat());
+            let second = client.answer();
+            (first, second.kinds(), second.sqlstate(), client.ask("SELECT 4"))
+        };
+        let expected = told(straight(postgres()));
+        assert_eq!(expected.2, "08P01");
+        assert_eq!(told(at(proxy.address())), expected);
+        assert_eq!(other.ask("SELECT 5"), "5");
     }
-    let told = |mut client: Client| {
-        client.send(&bad);
-        let first = client.answer().kinds();
-        // Nothing is answered before the Sync.
-        client.send(&[query("SELECT 3"), sync()].concat());
-        let second = client.answer();
-        (first, second.kinds(), second.sqlstate(), client.ask("SELECT 4"))
-    };
-    let expected = told(straight(postgres()));
-    assert_eq!(told(at(proxy.address())), expected);
-    assert_eq!(other.ask("SELECT 5"), "5");
 }
 
 /// How many locks there are on that table.
