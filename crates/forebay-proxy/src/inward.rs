@@ -35,8 +35,12 @@ impl State {
                     return Ok(());
                 }
             }
-            let Some(frame) = frames::frame(input)? else {
-                return Ok(());
+            let frame = match frames::frame(input) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                // What was asked before is answered first, as far as it is answered by itself.
+                Err(_) if !server.output.is_empty() || server.replies.awaits_ready() => return Ok(()),
+                Err(broken) => return Err(broken.into()),
             };
             if frame.has_text() && frame.length > self.max_message_bytes {
                 return Err(End::TooLong {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::{Client, message, query, sync};
+use crate::client::{Client, message, query, sync, whole};
 use crate::crowd::until;
 use crate::hints::with_admin;
 use crate::{at, postgres, proxy, straight};
@@ -60,6 +60,44 @@ fn a_flush_with_something_in_it_is_refused_and_nothing_else_is() {
         assert_eq!(expected.2, "08P01");
         assert_eq!(told(at(proxy.address())), expected);
         assert_eq!(other.ask("SELECT 5"), "5");
+    }
+}
+
+#[test]
+fn what_stands_before_a_broken_word_is_done_and_told() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let mut itself = straight(postgres());
+    itself.run("CREATE TABLE before_it (n int)");
+    let mut other = at(proxy.address());
+    let insert = "INSERT INTO before_it VALUES (1)";
+    for (number, sent) in [
+        query(insert),
+        [query(insert), query(insert)].concat(),
+        [whole("INSERT INTO before_it VALUES ($1)", &["1"]), sync()].concat(),
+        [query("BEGIN"), query(insert), query("COMMIT")].concat(),
+        [query("BEGIN"), query(insert)].concat(),
+        [query(insert), query("SELECT pg_sleep(0.1)"), query(insert)].concat(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let sent = [sent, vec![b'Q', 0, 0, 0, 0]].concat();
+        let told = |mut client: Client, itself: &mut Client| {
+            client.send(&sent);
+            let mut said = client.last_words_or_answers();
+            // Straight it is hung up on without a word.
+            said.retain(|word| word.kind != b'E');
+            let kinds: String = said.iter().map(|word| char::from(word.kind)).collect();
+            until("it to be over", || {
+                itself.ask("SELECT count(*) FROM pg_locks WHERE relation = 'before_it'::regclass") == "0"
+            });
+            (kinds, itself.ask("SELECT count(*) FROM before_it"))
+        };
+        itself.run("TRUNCATE before_it");
+        let expected = told(straight(postgres()), &mut itself);
+        itself.run("TRUNCATE before_it");
+        assert_eq!(told(at(proxy.address()), &mut itself), expected, "{number}");
+        assert_eq!(other.ask("SELECT 1"), "1");
     }
 }
 
