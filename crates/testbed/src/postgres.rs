@@ -187,7 +187,9 @@ impl Postgres {
     /// # Errors
     /// As [`PostgresBuilder::start`].
     pub fn for_tests() -> Result<ForTests<Self>, Error> {
-        ForTests::named_or_started(URL_VARIABLE, Self::start, Self::url)
+        // Tests run at once, each with connections of its own.
+        let start = || Self::builder().setting("max_connections", "300").start();
+        ForTests::named_or_started(URL_VARIABLE, start, Self::url)
     }
 
     /// Where it listens.

@@ -181,7 +181,7 @@ fn nobody_is_shown_what_is_anothers() {
     let upstream = database(name);
     let mut straight = Client::connect(&upstream, name, &[]);
     straight.run(&schema());
-    let proxy = front::start_in_company(&upstream, 40);
+    let proxy = front::start_in_company(&upstream, 24);
     for seed in seeds(1) {
         let clients: Vec<_> = (0..CLIENTS as u64)
             .map(|number| {
