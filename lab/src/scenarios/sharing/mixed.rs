@@ -25,6 +25,8 @@ const CLIENTS: i64 = 50;
 /// One of so many is not like the others.
 const ONE_IN: u64 = 100;
 const ROWS: i64 = 100_000;
+/// So many of each client that are like most, however short the time is.
+const LEAST: usize = 3;
 
 /// What they ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +144,7 @@ async fn live(mix: Mix, number: i64, client: Client, next: Arc<AtomicI64>, until
     let insert = client.prepare("INSERT INTO mixed (id, value) VALUES ($1, $2)").await?;
     let mut told = Told::default();
     let mut random = StdRng::seed_from_u64(number.unsigned_abs());
-    while Instant::now() < until {
+    while Instant::now() < until || told.latencies.len() < LEAST {
         let is_odd = random.random_range(0..ONE_IN) == 0;
         let begun = Instant::now();
         match mix {
