@@ -176,7 +176,7 @@ impl State {
                     // Rows that are copied in.
                     b'd' => None,
                     b'H' if body.is_empty() => None,
-                    // The connection is nobody else's before it is.
+                    // The connection is nobody else's before the server has said so.
                     _ => Some(Asked::Refused),
                 };
                 let note = match tag {

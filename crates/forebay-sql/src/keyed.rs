@@ -13,7 +13,9 @@ use super::dialect::Dialect;
 use super::lateral::{Parameter, edited, list_of, own_name};
 use super::lexer::{Kind, Token};
 use super::plain::{end, tokens};
-use super::point::{Compared, With, compared, conjuncts, equality, folded, make_parameters, places_of};
+use super::point::{
+    Compared, With, compared, conjuncts, count_of_parameters, equality, folded, make_parameters, places_of,
+};
 use super::syntax;
 use super::touches::{deleted_from, only_table, updated};
 
@@ -109,13 +111,7 @@ pub fn keyed(sql: &str) -> Option<Keyed> {
             }
         }
     }
-    let is_parameter = |value: &ast::Value| matches!(value, ast::Value::Placeholder(_));
-    if elsewhere
-        != equalities
-            .iter()
-            .filter(|equality| is_parameter(equality.value))
-            .count()
-    {
+    if elsewhere != count_of_parameters(&equalities) {
         return None;
     }
     let mut text = sql[..end].to_owned();

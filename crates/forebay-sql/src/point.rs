@@ -108,11 +108,7 @@ pub fn point(sql: &str) -> Option<Point> {
         parameters = parameters.max(syntax::parameter(Dialect::Postgres, token.text, 0)? + 1);
         count += 1;
     }
-    let of_parameters = equalities
-        .iter()
-        .filter(|equality| is_parameter(equality.value))
-        .count();
-    if count != of_parameters + usize::from(is_bounded_by_parameter(query)) {
+    if count != count_of_parameters(&equalities) + usize::from(is_bounded_by_parameter(query)) {
         return None;
     }
     let mut text = sql[..end].to_owned();
@@ -203,6 +199,12 @@ fn is_plain(query: &ast::Query, select: &ast::Select) -> bool {
             ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => true,
             _ => false,
         })
+}
+
+/// How many columns are compared with parameters.
+pub(super) fn count_of_parameters(equalities: &[Equality<'_>]) -> usize {
+    let values = equalities.iter().map(|equality| equality.value);
+    values.filter(|value| is_parameter(value)).count()
 }
 
 fn is_parameter(value: &ast::Value) -> bool {

@@ -43,7 +43,6 @@ pub(crate) struct Companies {
     /// How often they have changed.
     generation: AtomicU64,
     join: AtomicBool,
-    ignore_applications: AtomicBool,
 }
 
 /// Sessions that may travel together.
@@ -81,7 +80,6 @@ impl Companies {
             all: Mutex::default(),
             generation: AtomicU64::new(0),
             join: AtomicBool::new(rules.join()),
-            ignore_applications: AtomicBool::new(rules.ignore_applications()),
             rules: RwLock::new(rules),
         }
     }
@@ -93,8 +91,6 @@ impl Companies {
             return;
         }
         self.join.store(rules.join(), Ordering::Relaxed);
-        self.ignore_applications
-            .store(rules.ignore_applications(), Ordering::Relaxed);
         *now = rules;
         // What is known of statements is by the rules of before: it is found anew.
         self.generation.fetch_add(1, Ordering::Release);
@@ -113,11 +109,11 @@ impl Companies {
 
     /// The one of those who began like this and have set this; none where there are too many.
     pub(crate) fn of(&self, beginning: &Beginning, settings: &Arc<Settings>) -> Option<Arc<Company>> {
-        let settings = match self.ignore_applications.load(Ordering::Relaxed) {
+        let rules = self.rules.read();
+        let settings = match rules.ignore_applications() {
             true => &Arc::new(settings.without(APPLICATION)),
             false => settings,
         };
-        let rules = self.rules.read();
         let mut all = self.all.lock();
         if let Some(known) = all
             .iter()
