@@ -1,101 +1,96 @@
-//! Fingerprints of what was evicted lately.
+//! What is remembered of those that were evicted: when they were used last, and how often.
 //!
-//! Promises: an evicted entry is remembered until entries of 0.9 times the capacity have been evicted after it, or until its
-//! bucket is full; then it is forgotten. Takes eight to ten bytes for each entry in the store once evictions begin, none
-//! before.
+//! Promises: who was used last less than [`REACH`] capacities of misses ago is remembered, until its bucket is full; then the one that was
+//! used longest ago is forgotten. Takes 16 bytes for each entry in the store once evictions begin, none before.
 //!
-//! Buckets of eight, a cache line, each fingerprint with the time of its eviction; a full bucket forgets its oldest. The clock is
-//! the weight evicted so far. No queue, no links. Knows nothing of entries.
+//! Buckets of sixteen, a cache line. Of a key there are sixteen bits, so that one in four thousand that were not there is taken for
+//! another. No queue, no links. Knows nothing of entries.
+
+use super::node::{Tick, faded};
+
+/// In capacities: how far back it remembers, and so how many are remembered for each entry.
+const REACH: u32 = 4;
+const WAYS: usize = 16;
+/// Time is kept in units of so many ticks: 2^this.
+const COARSE: u32 = 2;
+const TIME_MASK: u32 = 0xFFF;
+/// Everything is found again in one bucket of these bits.
+const FORGOTTEN: u32 = 0;
+
+/// What is known of a key that was evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Memory {
+    pub(super) last: Tick,
+    pub(super) uses: u8,
+}
 
 pub(super) struct Ghosts {
-    buckets: Vec<[Ghost; WAYS]>,
-    clock: u64,
-    /// Time is kept in units of 2^shift.
-    shift: u32,
-    horizon: u64,
+    buckets: Vec<Bucket>,
 }
 
-const WAYS: usize = 8;
-
+/// Of each: fingerprint (16 bits), time of the last use (12), uses (4).
 #[derive(Clone, Copy)]
-struct Ghost {
-    /// 0: none.
-    fingerprint: u32,
-    time: u32,
-}
-
-const FORGOTTEN: Ghost = Ghost {
-    fingerprint: 0,
-    time: 0,
-};
+#[repr(align(64))]
+struct Bucket([u32; WAYS]);
 
 impl Ghosts {
-    pub(super) fn new(capacity: u64) -> Self {
-        Self {
-            buckets: Vec::new(),
-            clock: 0,
-            // A capacity has at most 2^20 units, so that time wraps only after 4,096 capacities.
-            shift: (u64::BITS - capacity.leading_zeros()).saturating_sub(20),
-            horizon: capacity - capacity / 10,
-        }
+    pub(super) const fn new() -> Self {
+        Self { buckets: Vec::new() }
     }
 
-    fn bucket_of(&self, fingerprint: u32) -> usize {
-        ((u64::from(fingerprint) * self.buckets.len() as u64) >> 32) as usize
+    fn bucket_of(&self, tag: u32) -> usize {
+        ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize
     }
 
-    fn now(&self) -> u32 {
-        (self.clock >> self.shift) as u32
+    /// In the units that time is kept in.
+    fn age(ghost: u32, now: Tick) -> u32 {
+        (now >> COARSE).wrapping_sub(ghost >> 4) & TIME_MASK
     }
 
-    fn age(&self, ghost: Ghost) -> u64 {
-        u64::from(self.now().wrapping_sub(ghost.time)) << self.shift
-    }
-
-    /// An entry was evicted, one of `entries`.
-    pub(super) fn remember(&mut self, tag: u32, weight: u64, entries: usize) {
+    /// One of `entries` was evicted.
+    pub(super) fn remember(&mut self, tag: u32, memory: Memory, now: Tick, entries: usize) {
         self.fit(entries);
-        self.clock += weight;
-        self.put(Ghost {
-            fingerprint: tag.max(1),
-            time: self.now(),
-        });
-    }
-
-    fn put(&mut self, ghost: Ghost) {
-        let bucket = self.bucket_of(ghost.fingerprint);
-        let oldest_first = |&way: &usize| {
-            let there = self.buckets[bucket][way];
-            let replaceable = there.fingerprint == 0 || there.fingerprint == ghost.fingerprint;
-            if replaceable { u64::MAX } else { self.age(there) }
-        };
-        let way = (0..WAYS).max_by_key(oldest_first).expect("a bucket has ways");
-        self.buckets[bucket][way] = ghost;
-    }
-
-    /// The weight that was evicted since the key's entry was, if that is remembered; it is forgotten with the answer.
-    pub(super) fn take(&mut self, tag: u32) -> Option<u64> {
-        let fingerprint = tag.max(1);
-        let bucket = self.bucket_of(fingerprint);
-        let bucket = self.buckets.get_mut(bucket)?;
-        let ghost = bucket.iter_mut().find(|ghost| ghost.fingerprint == fingerprint)?;
-        let taken = std::mem::replace(ghost, FORGOTTEN);
-        Some(self.age(taken)).filter(|&age| age < self.horizon)
-    }
-
-    /// Room for as many as there are entries.
-    fn fit(&mut self, entries: usize) {
-        if entries <= self.buckets.len() * WAYS && !self.buckets.is_empty() {
-            return;
-        }
-        // A quarter more at a time, or all at once when the first one goes.
-        let least = self.buckets.len() + self.buckets.len() / 4 + 1;
-        let buckets = least.max(entries.div_ceil(WAYS));
-        let before = std::mem::replace(&mut self.buckets, vec![[FORGOTTEN; WAYS]; buckets]);
-        for ghost in before.into_iter().flatten() {
-            if ghost.fingerprint != 0 && self.age(ghost) < self.horizon {
-                self.put(ghost);
+        let ghost = tag << 16 | ((memory.last >> COARSE) & TIME_MASK) << 4 | u32::from(memory.uses & 0xF);
+        let index = self.bucket_of(tag);
+        let bucket = &mut self.buckets[index].0;
+        let mut way = 0;
+        let mut oldest = 0;
+        for (at, &there) in bucket.iter().enumerate() {
+            if there == FORGOTTEN || there >> 16 == ghost >> 16 {
+                way = at;
+                break;
             }
+            let age = Self::age(there, now) + 1;
+            if age > oldest {
+                (way, oldest) = (at, age);
+            }
+        }
+        bucket[way] = ghost;
+    }
+
+    /// What is known of the key, if it was used in the last [`REACH`] capacities, of `span` ticks each; it is forgotten with the answer.
+    pub(super) fn take(&mut self, tag: u32, now: Tick, span: Tick) -> Option<Memory> {
+        let index = self.bucket_of(tag);
+        let bucket = &mut self.buckets.get_mut(index)?.0;
+        let ghost = bucket
+            .iter_mut()
+            .find(|ghost| **ghost >> 16 == tag & 0xFFFF && **ghost != FORGOTTEN)?;
+        let taken = std::mem::replace(ghost, FORGOTTEN);
+        let age = Self::age(taken, now);
+        // Rather earlier than it was: who comes back at the same distance as the others has not come sooner.
+        let last = (now >> COARSE).saturating_sub(age) << COARSE;
+        (age << COARSE < REACH * span).then(|| Memory {
+            last,
+            uses: faded((taken & 0xF) as u8, last, now),
+        })
+    }
+
+    /// Room for [`REACH`] times as many as there are entries. Those of before are forgotten where there are many more than there were.
+    fn fit(&mut self, entries: usize) {
+        let wanted = (entries * REACH as usize).div_ceil(WAYS).max(1);
+        if wanted > self.buckets.len() * 2 || self.buckets.is_empty() {
+            // From zeros, which cost nothing until they are written to.
+            self.buckets = vec![Bucket([FORGOTTEN; WAYS]); wanted];
         }
     }
 }
@@ -104,66 +99,58 @@ impl Ghosts {
 mod tests {
     use super::*;
 
+    const SPAN: Tick = 128;
+
     /// Tags that fall into different buckets.
     fn tag(key: u32) -> u32 {
         key.wrapping_mul(0x9E37_79B9)
     }
 
+    fn at(last: Tick, uses: u8) -> Memory {
+        Memory { last, uses }
+    }
+
     #[test]
-    fn remembers_for_less_than_a_capacity_and_answers_once() {
-        let mut ghosts = Ghosts::new(100);
-        assert_eq!(
-            ghosts.take(tag(1)),
-            None,
-            "nothing is remembered before the first eviction"
-        );
-        for key in 0..100 {
-            ghosts.remember(tag(key), 1, 100);
+    fn remembers_four_capacities_and_answers_once() {
+        let mut ghosts = Ghosts::new();
+        assert_eq!(ghosts.take(tag(1), 0, SPAN), None, "nothing is remembered before the first eviction");
+        for key in 0..128 {
+            ghosts.remember(tag(key), at(4 * key, (key % 16) as u8), 4 * key, 128);
         }
-        assert_eq!(ghosts.take(tag(99)), Some(0));
-        assert_eq!(ghosts.take(tag(99)), None, "forgotten with the answer");
-        assert_eq!(ghosts.take(tag(50)), Some(49), "its age is what was evicted since");
-        assert_eq!(ghosts.take(tag(5)), None, "0.9 capacities are the horizon");
-        let remembered = (10..99)
-            .filter(|&key| key != 50 && ghosts.take(tag(key)).is_some())
-            .count();
-        assert!(remembered > 60, "{remembered} of 88: few buckets overflow");
+        assert_eq!(ghosts.take(tag(127), 508, SPAN), Some(at(508, 15)));
+        assert_eq!(ghosts.take(tag(127), 508, SPAN), None, "forgotten with the answer");
+        assert_eq!(ghosts.take(tag(50), 508, SPAN), Some(at(200, 2)));
+        assert_eq!(ghosts.take(tag(5), 540, SPAN), None, "four capacities are the horizon");
+        let remembered = (0..127).filter(|&key| key != 50 && key != 5 && ghosts.take(tag(key), 508, SPAN).is_some());
+        assert!(remembered.count() > 120, "few buckets overflow");
     }
 
     #[test]
-    fn a_full_bucket_forgets_its_oldest() {
-        let mut ghosts = Ghosts::new(1_000);
-        for key in 0..9 {
-            ghosts.remember(key + 1, 1, 8);
+    fn a_full_bucket_forgets_who_was_used_longest_ago() {
+        let mut ghosts = Ghosts::new();
+        for key in 0..17 {
+            ghosts.remember(key + 1, at(100 - 4 * key, 1), 100, 1);
         }
-        assert_eq!(ghosts.take(1), None);
-        assert!((1..9).all(|key| ghosts.take(key + 1).is_some()));
+        assert_eq!(ghosts.take(17, 100, SPAN), Some(at(36, 1)));
+        assert_eq!(ghosts.take(16, 100, SPAN), None);
+        assert!((1..16).all(|key| ghosts.take(key, 100, SPAN).is_some()));
     }
 
     #[test]
-    fn grows_with_the_entries_and_keeps_what_it_knows() {
-        let mut ghosts = Ghosts::new(10_000);
-        ghosts.remember(tag(1), 1, 4);
-        ghosts.remember(tag(2), 1, 8_000);
-        assert!(ghosts.buckets.len() >= 1_000, "a place for each");
-        assert!(ghosts.take(tag(1)).is_some() && ghosts.take(tag(2)).is_some());
+    fn what_is_long_ago_is_not_taken_for_new() {
+        let mut ghosts = Ghosts::new();
+        ghosts.remember(tag(1), at(1_000, 3), 1_000, 100);
+        assert_eq!(ghosts.take(tag(1), 1_000 + 16_000, SPAN), None);
     }
 
     #[test]
-    fn large_weights_do_not_wrap_the_clock() {
-        let mut ghosts = Ghosts::new(1 << 40);
-        ghosts.remember(tag(1), 1 << 31, 1);
-        ghosts.remember(tag(2), 1 << 39, 2);
-        assert_eq!(ghosts.take(tag(1)), Some(1 << 39));
-        ghosts.remember(tag(3), 1 << 39, 2);
-        ghosts.remember(tag(4), 1 << 39, 2);
-        assert_eq!(ghosts.take(tag(2)), None);
-    }
-
-    #[test]
-    fn a_capacity_of_nothing_remembers_nothing() {
-        let mut ghosts = Ghosts::new(0);
-        ghosts.remember(1, 1, 0);
-        assert_eq!(ghosts.take(1), None);
+    fn has_a_place_for_four_times_the_entries() {
+        let mut ghosts = Ghosts::new();
+        ghosts.remember(tag(1), at(0, 1), 0, 1_000);
+        assert_eq!(ghosts.buckets.len(), 250);
+        ghosts.remember(tag(2), at(0, 1), 0, 1_500);
+        assert!(ghosts.take(tag(1), 0, SPAN).is_some(), "some more change nothing");
+        ghosts.remember(tag(3), at(0, 1), 0, 8_000);
+        assert_eq!(ghosts.buckets.len(), 2_000);
     }
 }

@@ -19,7 +19,7 @@
 //! Knows nothing of freshness, sources, tiers or async: a record is what the core makes it.
 //!
 //! How it is built: `shard` (a lock for writers, a table for readers) stands on `slots` (where is a key's entry), `slab` (the
-//! entries' memory), `policy` (who has to go), `readers` (who may still be looking) and `limbo` (what waits for them). The
+//! entries' memory), `policy` (who has to go, by one of the rules of `rule`, which `trials` choose), `readers` (who may still be looking) and `limbo` (what waits for them). The
 //! `budget` is the whole store's. All unsafe code is in `slab` and `shard`.
 
 mod budget;
@@ -29,10 +29,12 @@ mod node;
 mod policy;
 mod queue;
 mod readers;
+mod rule;
 mod shard;
 mod slab;
 mod slots;
 mod sync;
+mod trials;
 
 #[cfg(all(test, forebay_loom))]
 mod model;
@@ -47,7 +49,7 @@ use std::hash::{BuildHasher, Hash};
 use parking_lot::Mutex;
 
 use budget::{Budget, Reservation};
-use policy::Place;
+use ghosts::Memory;
 use shard::{Locked, Settle, Shards};
 use sync::OwnCacheLine;
 
@@ -148,13 +150,19 @@ impl<K: Hash + Eq, T> Store<K, T> {
         let own = self.shards.index_of(hash);
         let mut write = Write::new(hash, weight, self.budget.0.reserve());
         let mut locked = self.shards.lock(own);
-        if let Ok(existing) = write.make_room(&mut locked, &key) {
-            write.link(&mut locked, existing, key, record)
+        let done = if let Ok(existing) = write.make_room(&mut locked, &key) {
+            let done = write.link(&mut locked, existing, key, record);
+            drop(locked);
+            done
         } else {
             write.give_back(&self.budget.0);
             drop(locked);
             self.insert_in_turn(write, key, record)
+        };
+        if !done.replaced {
+            self.shards.missed(hash, weight);
         }
+        done
     }
 
     /// When the key's own shard has not enough to give.
@@ -285,8 +293,8 @@ struct Write<'a> {
     hash: u64,
     weight: u32,
     reservation: Reservation<'a>,
-    /// Where a new entry is to go, once the policy was asked; it is asked once.
-    place: Option<Place>,
+    /// What the policy knows of the key, once it was asked; it is asked once.
+    memory: Option<Option<Memory>>,
     done: Inserted,
 }
 
@@ -296,7 +304,7 @@ impl<'a> Write<'a> {
             hash,
             weight,
             reservation,
-            place: None,
+            memory: None,
             done: Inserted::default(),
         }
     }
@@ -321,17 +329,7 @@ impl<'a> Write<'a> {
             locked.let_go(number);
             return Err(needed);
         }
-        if self.place.is_none() {
-            let place = locked.choose_place(self.hash, weight, |freed| {
-                if let Some(freed) = freed {
-                    self.reservation.inherit(freed);
-                    self.done.evicted += 1;
-                    self.done.evicted_weight += freed;
-                }
-                self.reservation.raise_to(weight)
-            });
-            self.place = Some(place);
-        }
+        self.memory.get_or_insert_with(|| locked.recall(self.hash));
         if self.push_out(locked, weight) {
             Ok(None)
         } else {
@@ -368,7 +366,7 @@ impl<'a> Write<'a> {
                 self.weight,
                 key,
                 record,
-                self.place.unwrap_or(Place::Small),
+                self.memory.flatten(),
                 filling,
             );
         }

@@ -1,42 +1,32 @@
-//! Which entry goes when room is needed.
+//! Which entry goes when room is needed, by a [rule](super::rule) that may be another one each time.
 //!
-//! Promises: O(1) steps for each write (one eviction looks at no more than [`SWEEP_STEPS`] entries of `main`); a scan or a loop
-//! larger than the cache does not empty it. Works under its shard's lock; knows nothing of keys, tables and readers, who only
-//! bump their entry's use counter. Does not know the store's capacity either: the shard says when the store is full.
+//! Promises: O(1) steps for each write (one eviction moves no more than [`MOVES`] entries). Works under its shard's lock; knows nothing
+//! of keys, tables and readers, who only note uses in their entry's node. Does not know the store's capacity either: the shard
+//! says when the store is full.
 //!
-//! Two queues and a memory of what went (S3-FIFO: Yang et al., SOSP 2023; 2Q: Johnson and Shasha, VLDB 1994): new entries enter
-//! `small`; those used there move to `main`; those unused are forgotten but for a fingerprint (a ghost). A key that returns while
-//! its ghost is remembered challenges `main`. What differs from S3-FIFO:
+//! Two queues and a [memory](super::ghosts) of what went (2Q: Johnson and Shasha, VLDB 1994). New entries are on trial in `small`; `main` has
+//! those that are kept. While the store is filling, `main` takes what comes. What a use changes is seen when an entry is the oldest of its
+//! queue: a reader moves nothing (CLOCK: Corbató, 1968; CLOCK-Pro: Jiang, Chen, Zhang, USENIX ATC 2005).
 //!
-//! - The challenge looks at the [`LOOK`] oldest entries of `main`; one that is unused makes room. If all were used, only the
-//!   oldest pays one use, and the challenger starts in `small` again. A loop larger than the cache brings at most one challenge
-//!   for each entry of `main` in a round (ghosts reach back 0.9 capacities), and each entry earns one use in a round: `main`
-//!   stands. (The comparison of candidate and victim is TinyLFU's: Einziger, Friedman, Manes, ACM ToS 2017.)
-//! - The share of `small` adapts (the idea of ARC: Megiddo and Modha, FAST 2003), between 0.5 % and 20 %: a challenge soon after
-//!   the eviction that is won says that `small` is too small, one that is lost says that `main` is worth more.
-//! - While the store is filling, `main` takes what leaves `small` unseen: a cold cache keeps the first it saw, which a loop
-//!   rewards.
+//! - By reuse: who was used while on trial, or comes back sooner after its last use than the oldest of `main` has waited for its next,
+//!   changes places with that one, which is on trial again.
+//! - By frequency: who leaves `small` takes the place of the oldest of `main` if it was used more often; else it goes.
+//! - In turn: of the oldest of both queues the one goes that was used longer ago, unless it was used since; then it goes on.
 //!
-//! The constants depend on one another: with two uses paid for a lost challenge, or ghosts of 1.5 capacities, loops of 1.5 to 1.9
-//! capacities collapse from 60 % hits to 1 %.
+//! Time is counted in misses, in ticks of less than a hundredth of the capacity, so that a hit writes no more often than that, and nothing at
+//! all where all are hits.
 
-use super::ghosts::Ghosts;
-use super::node::{NONE, WAITING};
+use super::ghosts::{Ghosts, Memory};
+use super::node::{NONE, Tick, USES_MAX, WAITING};
 use super::queue::{Nodes, Queue};
+use super::rule::{By, Rule};
 
-/// A use counter saturates here.
-pub(super) const USES_MAX: u8 = 3;
-/// Entries of `main` that a challenge looks at.
-const LOOK: usize = 4;
-/// Entries that an eviction gives another round at most; bounds the time under the lock.
-const SWEEP_STEPS: usize = 256;
-
-/// The queue that an entry enters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Small,
-    Main,
-}
+/// Entries that an eviction moves at most: bounds the time under the lock.
+const MOVES: usize = 256;
+/// Of these, those that it makes room in `main` for, where a rule has just given more to it.
+const TAKEN_OVER: usize = 16;
+/// A capacity of misses has 2^this ticks, or up to twice as many.
+const TICKS: u32 = 7;
 
 const SMALL: u8 = WAITING + 1;
 const MAIN: u8 = WAITING + 2;
@@ -46,8 +36,8 @@ pub(super) struct Policy {
     share: u64,
     /// What the shard may weigh as it is: its share while the store is filling, what it has when the store is full.
     room: u64,
-    /// What `small` is to weigh; `small_min() <= small_target <= small_max()`.
-    small_target: u64,
+    /// The weight that was not there when it was asked for.
+    missed: u64,
     small: Queue,
     main: Queue,
     ghosts: Ghosts,
@@ -55,16 +45,14 @@ pub(super) struct Policy {
 
 impl Policy {
     pub(super) fn new(share: u64) -> Self {
-        let mut policy = Self {
+        Self {
             share,
             room: share,
-            small_target: 0,
+            missed: 0,
             small: Queue::new(SMALL),
             main: Queue::new(MAIN),
-            ghosts: Ghosts::new(share),
-        };
-        policy.small_target = policy.small_min();
-        policy
+            ghosts: Ghosts::new(),
+        }
     }
 
     pub(super) fn share(&self) -> u64 {
@@ -79,12 +67,26 @@ impl Policy {
         self.small.weight + self.main.weight
     }
 
-    fn small_min(&self) -> u64 {
-        (self.share / 200).max(1)
+    /// In ticks.
+    fn ticks(&self, weight: u64) -> Tick {
+        let log = self.share.max(1).ilog2();
+        match log.checked_sub(TICKS) {
+            Some(shift) => (weight >> shift) as Tick,
+            None => (weight << (TICKS - log)) as Tick,
+        }
     }
 
-    fn small_max(&self) -> u64 {
-        (self.share / 5).max(1)
+    pub(super) fn now(&self) -> Tick {
+        self.ticks(self.missed)
+    }
+
+    fn small_target(&self, rule: Rule) -> u64 {
+        // Of a large capacity the thousandths come first.
+        let target = match self.share.checked_mul(rule.small) {
+            Some(product) => (product + 500) / 1_000,
+            None => self.share / 1_000 * rule.small,
+        };
+        target.max(1)
     }
 
     /// The store has no weight left for what is being written: evictions follow.
@@ -92,66 +94,47 @@ impl Policy {
         self.room = self.weight();
     }
 
-    /// The store has room for the entry that is being written.
-    pub(super) fn store_has_room(&mut self, weight: u64) {
-        self.room = self.share.max(self.weight() + weight);
+    fn main_has_room(&self, weight: u64, rule: Rule) -> bool {
+        self.main.weight + weight <= self.room.saturating_sub(self.small_target(rule))
     }
 
-    pub(super) fn main_has_room(&self, weight: u64) -> bool {
-        self.main.weight + weight <= self.room.saturating_sub(self.small_target)
-    }
-
-    /// How long ago, in evicted weight, the key of this tag was evicted, if that is remembered.
-    pub(super) fn recall(&mut self, tag: u32) -> Option<u64> {
-        self.ghosts.take(tag)
-    }
-
-    /// Evicts the oldest of the [`LOOK`] oldest entries of `main` that was not used; when all were, the oldest pays a use.
-    pub(super) fn challenge(&mut self, nodes: &impl Nodes) -> Option<u32> {
-        let mut number = self.main.oldest;
-        for _ in 0..LOOK {
-            if number == NONE {
-                break;
-            }
-            if nodes.node(number).uses() == 0 {
-                self.main.unlink(nodes, number);
-                return Some(self.bury(nodes, number));
-            }
-            number = nodes.node(number).next();
-        }
-        if self.main.len > 0 {
-            self.another_round(nodes, self.main.oldest);
-        }
-        None
-    }
-
-    /// A challenge after `age` was won or lost: adapts the share of `small`.
-    pub(super) fn adapt(&mut self, age: u64, weight: u64, won: bool) {
-        if age <= self.small_max() {
-            let target = if won {
-                self.small_target.saturating_add(weight)
-            } else {
-                self.small_target.saturating_sub(weight)
-            };
-            self.small_target = target.clamp(self.small_min(), self.small_max());
-        }
+    /// What is known of the key of this tag, which is not there.
+    pub(super) fn recall(&mut self, tag: u32) -> Option<Memory> {
+        let (now, span) = (self.now(), self.ticks(self.share));
+        self.ghosts.take(tag, now, span)
     }
 
     /// A new entry, whose key was not there. `filling`: nothing had to go for it.
-    pub(super) fn admit(&mut self, nodes: &impl Nodes, number: u32, place: Place, filling: bool) {
-        match place {
-            Place::Small => self.small.push(nodes, number),
-            Place::Main => self.main.push(nodes, number),
-        }
-        // Only a store that is not full yet moves what was not used: a full one has better for `main`.
-        while filling && self.small.weight > self.small_target {
-            let oldest = self.small.oldest;
-            if !self.main_has_room(nodes.node(oldest).weight()) {
-                break;
+    pub(super) fn admit(
+        &mut self,
+        nodes: &impl Nodes,
+        number: u32,
+        memory: Option<Memory>,
+        filling: bool,
+        rule: Rule,
+    ) {
+        let node = nodes.node(number);
+        let weight = node.weight();
+        self.missed += weight;
+        let uses = memory.map_or(0, |memory| memory.uses) + 1;
+        node.remember(uses.min(USES_MAX), self.now());
+        if filling {
+            self.room = self.share.max(self.weight() + weight);
+            if self.main_has_room(weight, rule) {
+                self.main.push(nodes, number);
+                return;
             }
-            self.small.unlink(nodes, oldest);
-            self.main.push(nodes, oldest);
+        } else if let (By::Reuse, Some(memory)) = (rule.by, memory)
+            && !self.main_has_room(weight, rule)
+            && let Some(oldest) = self.oldest_unused(nodes)
+            && nodes.node(oldest).last_use(self.now()) < memory.last
+        {
+            self.main.unlink(nodes, oldest);
+            self.small.push(nodes, oldest);
+            self.main.push(nodes, number);
+            return;
         }
+        self.small.push(nodes, number);
     }
 
     /// An entry goes for another reason than want of room; it leaves no ghost.
@@ -172,219 +155,107 @@ impl Policy {
         }
     }
 
-    /// Picks the entry that has to go and forgets it. None: there is none.
-    pub(super) fn evict(&mut self, nodes: &impl Nodes) -> Option<u32> {
-        while self.small.len > 0 && (self.small.weight >= self.small_target || self.main.len == 0) {
-            let oldest = self.small.oldest;
-            let node = nodes.node(oldest);
-            self.small.unlink(nodes, oldest);
-            if node.uses() == 0 {
-                return Some(self.bury(nodes, oldest));
-            }
-            node.set_uses(0);
-            let crowded = !self.main_has_room(node.weight());
-            let victim = if crowded { self.evict_main(nodes) } else { None };
-            self.main.push(nodes, oldest);
-            if victim.is_some() {
-                return victim;
-            }
-        }
-        self.evict_main(nodes)
-    }
-
-    fn evict_main(&mut self, nodes: &impl Nodes) -> Option<u32> {
-        if self.main.len == 0 {
-            return None;
-        }
-        for _ in 0..SWEEP_STEPS {
-            if nodes.node(self.main.oldest).uses() == 0 {
+    /// The oldest of `main`, once those before it that were used have gone another round.
+    fn oldest_unused(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        for _ in 0..MOVES {
+            let oldest = self.main.oldest;
+            if oldest == NONE || !nodes.node(oldest).take_used() {
                 break;
             }
-            self.another_round(nodes, self.main.oldest);
+            self.main.unlink(nodes, oldest);
+            self.main.push(nodes, oldest);
         }
-        let oldest = self.main.oldest;
-        self.main.unlink(nodes, oldest);
-        Some(self.bury(nodes, oldest))
+        Some(self.main.oldest).filter(|&oldest| oldest != NONE)
     }
 
-    /// One use less; a reader's bump at the same moment may be lost.
-    fn another_round(&mut self, nodes: &impl Nodes, number: u32) {
-        let node = nodes.node(number);
-        node.set_uses(node.uses().saturating_sub(1));
-        self.main.unlink(nodes, number);
-        self.main.push(nodes, number);
+    /// Picks the entry that has to go and forgets it. None: there is none.
+    pub(super) fn evict(&mut self, nodes: &impl Nodes, rule: Rule) -> Option<u32> {
+        if rule.by == By::Turn {
+            return self.evict_in_turn(nodes);
+        }
+        let target = self.small_target(rule);
+        for moved in 0..MOVES {
+            let is_smalls_turn = self.small.len > 0 && (self.small.weight >= target || self.main.len == 0);
+            if !is_smalls_turn {
+                break;
+            }
+            let candidate = self.small.oldest;
+            let node = nodes.node(candidate);
+            self.small.unlink(nodes, candidate);
+            if moved < TAKEN_OVER && self.main_has_room(node.weight(), rule) {
+                node.take_used();
+                self.main.push(nodes, candidate);
+                continue;
+            }
+            let was_used = node.take_used();
+            match (self.oldest_unused(nodes), rule.by) {
+                (None, _) if was_used => self.small.push(nodes, candidate),
+                (Some(kept), By::Reuse) if was_used => {
+                    self.main.unlink(nodes, kept);
+                    self.main.push(nodes, candidate);
+                    self.small.push(nodes, kept);
+                }
+                (Some(kept), By::Frequency) if node.uses(self.now()) > nodes.node(kept).uses(self.now()) => {
+                    self.main.unlink(nodes, kept);
+                    self.main.push(nodes, candidate);
+                    return Some(self.bury(nodes, kept));
+                }
+                _ => return Some(self.bury(nodes, candidate)),
+            }
+        }
+        if let Some(oldest) = self.oldest_unused(nodes) {
+            self.main.unlink(nodes, oldest);
+            return Some(self.bury(nodes, oldest));
+        }
+        self.evict_in_turn(nodes)
+    }
+
+    fn evict_in_turn(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        let now = self.now();
+        for moved in 0..=MOVES {
+            let (small, main) = (self.small.oldest, self.main.oldest);
+            let last_use = |number: u32| nodes.node(number).last_use(now);
+            let oldest = match (small, main) {
+                (NONE, NONE) => return None,
+                (NONE, oldest) | (oldest, NONE) => oldest,
+                _ if last_use(main) <= last_use(small) => main,
+                _ => small,
+            };
+            self.remove(nodes, oldest);
+            if moved < MOVES && nodes.node(oldest).take_used() {
+                self.small.push(nodes, oldest);
+                continue;
+            }
+            return Some(self.bury(nodes, oldest));
+        }
+        None
     }
 
     fn bury(&mut self, nodes: &impl Nodes, number: u32) -> u32 {
         let node = nodes.node(number);
+        let now = self.now();
+        let memory = Memory {
+            last: node.last_use(now),
+            uses: node.uses(now),
+        };
         let entries = self.len() + 1;
-        self.ghosts.remember(node.tag(), node.weight(), entries);
+        self.ghosts.remember(node.tag(), memory, now, entries);
         number
+    }
+
+    /// Those that are kept, then those on trial, the oldest of each first.
+    pub(super) fn for_each(&self, nodes: &impl Nodes, mut visit: impl FnMut(u32)) {
+        for mut number in [self.main.oldest, self.small.oldest] {
+            while number != NONE {
+                visit(number);
+                number = nodes.node(number).next();
+            }
+        }
     }
 
     #[cfg(test)]
     pub(super) fn validate(&self, nodes: &impl Nodes) {
-        assert!(
-            (self.small_min()..=self.small_max()).contains(&self.small_target),
-            "small's share has its limits"
-        );
         self.small.validate(nodes);
         self.main.validate(nodes);
-    }
-}
-
-#[cfg(all(test, not(forebay_loom)))]
-mod tests {
-    use super::super::node::Node;
-    use super::*;
-
-    struct Field(Vec<Node>);
-
-    impl Nodes for Field {
-        fn node(&self, number: u32) -> &Node {
-            &self.0[number as usize]
-        }
-    }
-
-    /// Entries of weight 1, whose tags are their numbers spread out.
-    fn field(len: u32) -> Field {
-        let node = |number: u32| {
-            let node = Node::free();
-            node.begin(number.wrapping_mul(0x9E37_79B9), 1);
-            node
-        };
-        Field((0..len).map(node).collect())
-    }
-
-    /// A full shard of 400: the first ones in `main`, the last few on trial in `small`.
-    fn full(nodes: &Field) -> Policy {
-        let mut policy = Policy::new(400);
-        for number in 0..400 {
-            policy.store_has_room(1);
-            policy.admit(nodes, number, Place::Small, true);
-        }
-        policy.validate(nodes);
-        assert_eq!((policy.small.len, policy.main.len), (2, 398), "main fills first");
-        policy
-    }
-
-    /// As the shard does for a key that is not there.
-    fn insert(policy: &mut Policy, nodes: &Field, number: u32) -> Vec<u32> {
-        let mut gone = Vec::new();
-        let mut place = Place::Small;
-        let tag = nodes.node(number).tag();
-        policy.store_is_full();
-        if let Some(age) = policy.recall(tag) {
-            let victim = policy.challenge(nodes);
-            policy.adapt(age, 1, victim.is_some());
-            if victim.is_some() {
-                place = Place::Main;
-            }
-            gone.extend(victim);
-        }
-        if gone.is_empty() {
-            gone.extend(policy.evict(nodes));
-        }
-        nodes.node(number).set_uses(0);
-        policy.admit(nodes, number, place, false);
-        policy.validate(nodes);
-        gone
-    }
-
-    #[test]
-    fn what_is_unused_on_trial_goes_in_order() {
-        let nodes = field(1_000);
-        let mut policy = full(&nodes);
-        assert_eq!(insert(&mut policy, &nodes, 400), [398]);
-        assert_eq!(insert(&mut policy, &nodes, 401), [399]);
-        assert_eq!(insert(&mut policy, &nodes, 402), [400]);
-    }
-
-    #[test]
-    fn what_is_used_on_trial_moves_to_main() {
-        let nodes = field(1_000);
-        let mut policy = full(&nodes);
-        nodes.node(398).mark_used(USES_MAX);
-        assert_eq!(
-            insert(&mut policy, &nodes, 400),
-            [0],
-            "main is full: its oldest unused one goes"
-        );
-        assert_eq!(nodes.node(398).place(), MAIN);
-        assert_eq!(nodes.node(398).uses(), 0, "it has to earn its place again");
-    }
-
-    #[test]
-    fn a_returning_key_challenges_main() {
-        let nodes = field(1_000);
-        let mut policy = full(&nodes);
-        assert_eq!(insert(&mut policy, &nodes, 400), [398]);
-        for number in 0..2 {
-            nodes.node(number).mark_used(USES_MAX);
-        }
-        let before = policy.small_target;
-        assert_eq!(insert(&mut policy, &nodes, 398), [2], "the oldest that is unused");
-        assert_eq!(nodes.node(398).place(), MAIN);
-        assert_eq!(policy.small_target, before + 1, "a win so soon: small is too small");
-    }
-
-    #[test]
-    fn a_lost_challenge_costs_the_oldest_one_use() {
-        let nodes = field(1_000);
-        let mut policy = full(&nodes);
-        assert_eq!(insert(&mut policy, &nodes, 400), [398]);
-        for number in 0..4 {
-            nodes.node(number).set_uses(2);
-        }
-        policy.small_target = 5;
-        insert(&mut policy, &nodes, 398);
-        assert_eq!(nodes.node(398).place(), SMALL);
-        let uses: Vec<u8> = (0..4).map(|number| nodes.node(number).uses()).collect();
-        // The second one is the eviction's, which takes from main while small is below its share.
-        assert!(uses[0] < 2 && uses.iter().all(|&uses| uses > 0), "{uses:?}");
-        assert_eq!(policy.small_target, 4);
-    }
-
-    #[test]
-    fn smalls_share_has_its_limits() {
-        let mut policy = Policy::new(1_000);
-        for _ in 0..1_000 {
-            policy.adapt(0, 7, true);
-        }
-        assert_eq!(policy.small_target, 200);
-        policy.adapt(201, 7, false);
-        assert_eq!(policy.small_target, 200, "long ago says nothing");
-        for _ in 0..1_000 {
-            policy.adapt(0, 7, false);
-        }
-        assert_eq!(policy.small_target, 5);
-    }
-
-    #[test]
-    fn an_eviction_looks_at_a_bounded_number() {
-        let nodes = field(1_000);
-        let mut policy = Policy::new(900);
-        for number in 0..900 {
-            policy.store_has_room(1);
-            policy.admit(&nodes, number, Place::Main, true);
-            nodes.node(number).set_uses(USES_MAX);
-        }
-        policy.store_is_full();
-        assert!(policy.evict(&nodes).is_some());
-        let passed = (0..900).filter(|&number| nodes.node(number).uses() < USES_MAX).count();
-        assert!(passed <= SWEEP_STEPS, "{passed}");
-    }
-
-    #[test]
-    fn an_empty_one_has_nothing_to_give() {
-        let nodes = field(2);
-        let mut policy = Policy::new(0);
-        assert_eq!((policy.evict(&nodes), policy.challenge(&nodes)), (None, None));
-        policy.admit(&nodes, 0, Place::Small, false);
-        policy.remove(&nodes, 0);
-        assert_eq!(policy.evict(&nodes), None, "on hold");
-        policy.put_back(&nodes, 1, 0);
-        assert_eq!(policy.evict(&nodes), Some(1));
-        assert_eq!((policy.len(), policy.weight()), (0, 0));
     }
 }

@@ -11,16 +11,19 @@
 //! Does not know capacities, nor which shard an eviction should hit. The store's unsafe code is here and in `slab`.
 
 use std::borrow::Borrow;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::ghosts::Memory;
 use super::limbo::Limbo;
-use super::policy::{Place, Policy, USES_MAX};
+use super::node::Tick;
+use super::policy::Policy;
 use super::readers::{Readers, is_reading};
 use super::slab::{Directory, Entry, Slab};
 use super::slots::Slots;
 use super::sync::OwnCacheLine;
+use super::trials::Trials;
 
 /// So many entries wait before a writer looks whether they can go: looking takes a cache line from each of the readers.
 const LOOK_AT_ENTRIES: usize = 16;
@@ -41,6 +44,8 @@ pub(super) struct Shards<K, T> {
     /// A power of two of them.
     shards: Box<[Shard<K, T>]>,
     readers: Readers,
+    /// They say which rule the policies follow.
+    trials: Trials,
     /// A shard's limbo is looked at when it weighs more than this.
     look_at_weight: u64,
     /// A writer that finds more weight than this in limbo waits.
@@ -49,8 +54,10 @@ pub(super) struct Shards<K, T> {
 
 #[repr(align(128))]
 struct Shard<K, T> {
-    /// From `Box::into_raw`; never null. On a line that changes only when the table grows.
+    /// From `Box::into_raw`; never null. On a line that changes only when the table grows, and with the clock.
     table: AtomicPtr<Table<K, T>>,
+    /// The policy's clock, for readers. It ticks once in many misses.
+    now: AtomicU32,
     writer: OwnCacheLine<Mutex<Writer<K, T>>>,
 }
 
@@ -114,6 +121,7 @@ impl<K, T> Shard<K, T> {
     fn new(share: u64) -> Self {
         Self {
             table: AtomicPtr::new(Table::empty()),
+            now: AtomicU32::new(0),
             writer: OwnCacheLine(Mutex::new(Writer {
                 slab: Slab::new(),
                 policy: Policy::new(share),
@@ -130,13 +138,14 @@ impl<K, T> Drop for Shard<K, T> {
 }
 
 impl<K, T> Shards<K, T> {
-    /// `shards` is rounded up to a power of two; `capacity` only says which weight is a lot.
+    /// `shards` is rounded up to a power of two; `capacity` only says which weight is a lot, and what the policies go by.
     pub(super) fn new(shards: usize, stripes: usize, capacity: u64) -> Self {
         let shards = shards.max(1).next_power_of_two();
         let share = capacity / shards as u64;
         Self {
             shards: (0..shards).map(|_| Shard::new(share)).collect(),
             readers: Readers::new(stripes),
+            trials: Trials::new(capacity),
             look_at_weight: share / 64,
             weight_max: share / 8,
         }
@@ -169,9 +178,10 @@ impl<K, T> Shards<K, T> {
         Q: Eq + ?Sized,
     {
         let mut section = self.readers.enter();
+        let shard = &self.shards[self.index_of(hash)];
         // SAFETY: a replaced table is freed only after this section, which was entered before the load (sequentially consistent,
         // as `readers` asks) and is left after the last use of what is found.
-        let table = unsafe { &*self.shards[self.index_of(hash)].table.load(Ordering::SeqCst) };
+        let table = unsafe { &*shard.table.load(Ordering::SeqCst) };
         let mut found: Option<&Entry<K, T>> = None;
         table.slots.find(tag_of(hash), |number| {
             // SAFETY: the number is from this table's slots, loaded by at least an acquire; the slab of a table that is published
@@ -186,15 +196,24 @@ impl<K, T> Shards<K, T> {
             matches
         })?;
         let entry = found?;
-        if MARKS {
-            entry.node.mark_used(USES_MAX);
-        }
+        let is_first = MARKS && entry.node.mark_used(shard.now.load(Ordering::Relaxed));
+        let weight = entry.node.weight() as u32;
         // SAFETY: as for the key.
         let (outcome, counts) = visit(unsafe { entry.record() });
         if counts {
             section.count();
         }
+        drop(section);
+        if is_first {
+            self.trials.see(tag_of(hash), hash, weight, true);
+        }
         Some(outcome)
+    }
+
+    /// A key that was not there was asked for, and is put in.
+    #[inline]
+    pub(super) fn missed(&self, hash: u64, weight: u32) {
+        self.trials.see(tag_of(hash), hash, weight, false);
     }
 
     /// Calls `visit` with each entry that is there when its shard's turn comes. No lock is held during it.
@@ -226,6 +245,7 @@ impl<K, T> Shards<K, T> {
         Locked {
             writer: shard.writer.0.lock(),
             table: &shard.table,
+            now: &shard.now,
             shards: self,
         }
     }
@@ -267,6 +287,7 @@ pub(super) enum Settle {
 pub(super) struct Locked<'a, K, T> {
     writer: MutexGuard<'a, Writer<K, T>>,
     table: &'a AtomicPtr<Table<K, T>>,
+    now: &'a AtomicU32,
     shards: &'a Shards<K, T>,
 }
 
@@ -314,36 +335,9 @@ impl<K, T> Locked<'_, K, T> {
         Some(number)
     }
 
-    /// Picks the queue for a key that is not there. `fits` says whether the store has room for its entry, after it was told what an
-    /// eviction freed, if there was one.
-    pub(super) fn choose_place(&mut self, hash: u64, weight: u64, mut fits: impl FnMut(Option<u64>) -> bool) -> Place {
-        let Some(age) = self.writer.policy.recall(tag_of(hash)) else {
-            return Place::Small;
-        };
-        if fits(None) {
-            self.writer.policy.store_has_room(weight);
-            return if self.writer.policy.main_has_room(weight) {
-                Place::Main
-            } else {
-                Place::Small
-            };
-        }
-        self.writer.policy.store_is_full();
-        let won = loop {
-            if self.writer.policy.main_has_room(weight) {
-                break true;
-            }
-            let writer = &mut *self.writer;
-            let Some(number) = writer.policy.challenge(&writer.slab) else {
-                break false;
-            };
-            let freed = self.unlink(number);
-            if fits(Some(freed)) {
-                break true;
-            }
-        };
-        self.writer.policy.adapt(age, weight, won);
-        if won { Place::Main } else { Place::Small }
+    /// What the policy knows of a key that is not there; it forgets it with the answer.
+    pub(super) fn recall(&mut self, hash: u64) -> Option<Memory> {
+        self.writer.policy.recall(tag_of(hash))
     }
 
     /// Keeps an entry that is to be replaced from being evicted: until it is replaced or let go.
@@ -358,13 +352,15 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Makes the first entry of its key readable. `filling`: nothing had to go for it.
-    pub(super) fn link(&mut self, hash: u64, weight: u32, key: K, record: T, place: Place, filling: bool) {
+    pub(super) fn link(&mut self, hash: u64, weight: u32, key: K, record: T, memory: Option<Memory>, filling: bool) {
         let number = self.fill(hash, weight, key, record, self.len() + 1);
         let writer = &mut *self.writer;
-        if filling {
-            writer.policy.store_has_room(u64::from(weight));
+        let rule = self.shards.trials.rule();
+        writer.policy.admit(&writer.slab, number, memory, filling, rule);
+        let now: Tick = writer.policy.now();
+        if self.now.load(Ordering::Relaxed) != now {
+            self.now.store(now, Ordering::Relaxed);
         }
-        writer.policy.admit(&writer.slab, number, place, filling);
         self.table().slots.insert(tag_of(hash), number);
     }
 
@@ -373,7 +369,7 @@ impl<K, T> Locked<'_, K, T> {
         let number = self.fill(hash, weight, key, record, self.len() + 1);
         let writer = &mut *self.writer;
         writer.policy.put_back(&writer.slab, number, old);
-        writer.slab.node(number).set_uses(writer.slab.node(old).uses());
+        writer.slab.node(number).remember_as(writer.slab.node(old));
         let slots = &self.table().slots;
         slots.replace(slots.position_of(tag_of(hash), old), number);
         let writer = &mut *self.writer;
@@ -415,10 +411,12 @@ impl<K, T> Locked<'_, K, T> {
     /// Takes an entry out of the table and the policy; it waits for its readers from now on.
     fn unlink(&mut self, number: u32) -> u64 {
         let slots = &self.table().slots;
-        slots.remove(slots.position_of(self.writer.slab.node(number).tag(), number));
+        let node = self.writer.slab.node(number);
+        let (tag, weight) = (node.tag(), node.weight());
+        slots.remove(slots.position_of(tag, number));
         let writer = &mut *self.writer;
         writer.limbo.add(&writer.slab, number);
-        writer.slab.node(number).weight()
+        weight
     }
 
     /// Takes an entry out and says what it weighed.
@@ -436,7 +434,7 @@ impl<K, T> Locked<'_, K, T> {
     /// Takes out the entry that the policy can spare most and says what it weighed.
     pub(super) fn evict(&mut self) -> Option<u64> {
         let writer = &mut *self.writer;
-        let number = writer.policy.evict(&writer.slab)?;
+        let number = writer.policy.evict(&writer.slab, self.shards.trials.rule())?;
         Some(self.unlink(number))
     }
 
@@ -445,6 +443,7 @@ impl<K, T> Locked<'_, K, T> {
         let gone = (self.len() as u64, self.weight());
         if self.writer.slab.chunks() > 0 {
             self.writer.policy = Policy::new(self.writer.policy.share());
+            self.now.store(0, Ordering::Relaxed);
             self.writer.limbo.forget_entries();
             let slab = std::mem::replace(&mut self.writer.slab, Slab::new());
             self.publish(Table::empty(), |freed| Retired::House {
