@@ -46,7 +46,8 @@ impl<K, F> Shard<K, F> {
     /// Runs `keep`, and then says so: who reads the new count finds what was kept, and who read the old one looks again.
     fn keeping<R>(&self, keep: impl FnOnce() -> R) -> R {
         let kept = keep();
-        self.kept.fetch_add(1, Ordering::Release);
+        // Only who has the lock writes it.
+        self.kept.store(self.kept.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
         kept
     }
 }

@@ -29,15 +29,18 @@ impl Budget {
         }
     }
 
+    #[inline]
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
+    #[inline]
     pub(super) fn taken(&self) -> u64 {
         self.taken.load(Relaxed)
     }
 
     /// Gives back what an unlinked entry had.
+    #[inline]
     pub(super) fn give_back(&self, weight: u64) {
         if weight > 0 {
             let before = self.taken.fetch_sub(weight, Relaxed);
@@ -45,6 +48,7 @@ impl Budget {
         }
     }
 
+    #[inline]
     pub(super) fn reserve(&self) -> Reservation<'_> {
         Reservation { budget: self, held: 0 }
     }
@@ -52,11 +56,13 @@ impl Budget {
 
 impl Reservation<'_> {
     /// What is still missing to hold `weight`.
+    #[inline]
     pub(super) fn missing(&self, weight: u64) -> u64 {
         weight.saturating_sub(self.held)
     }
 
     /// Holds at least `weight` from now on, if that much is free.
+    #[inline]
     pub(super) fn raise_to(&mut self, weight: u64) -> bool {
         let missing = self.missing(weight);
         let within = |taken: u64| taken.checked_add(missing).filter(|&sum| sum <= self.budget.capacity);
@@ -68,11 +74,13 @@ impl Reservation<'_> {
     }
 
     /// Takes over what an entry had that was unlinked.
+    #[inline]
     pub(super) fn inherit(&mut self, weight: u64) {
         self.held += weight;
     }
 
     /// The weight is an entry's now.
+    #[inline]
     pub(super) fn spend(&mut self, weight: u64) {
         debug_assert!(self.held >= weight, "reserved before it is linked");
         self.held -= weight;
@@ -80,6 +88,7 @@ impl Reservation<'_> {
 }
 
 impl Drop for Reservation<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.budget.give_back(self.held);
     }

@@ -1,7 +1,7 @@
 //! What is remembered of those that were evicted: when they were used last, and how often.
 //!
-//! Promises: who was used last less than [`REACH`] capacities of misses ago is remembered, until its bucket is full; then the one that was
-//! used longest ago is forgotten. Takes 16 bytes for each entry in the store once evictions begin, none before.
+//! Promises: who was used last less than [`REACH`] capacities of misses ago is remembered, until its bucket is full; then the one that
+//! was evicted longest ago is forgotten. Takes 16 bytes for each entry in the store once evictions begin, none before.
 //!
 //! Buckets of sixteen, a cache line. Of a key there are sixteen bits, so that one in four thousand that were not there is taken for
 //! another. No queue, no links. Knows nothing of entries.
@@ -33,48 +33,50 @@ pub(super) struct Ghosts {
 #[repr(align(64))]
 struct Bucket([u32; WAYS]);
 
+/// Which of them it holds for, a bit each. Without a branch, so that all are looked at at once.
+#[inline]
+fn ways(bucket: &[u32; WAYS], holds: impl Fn(u32) -> bool) -> u32 {
+    let bits = bucket.iter().enumerate();
+    bits.fold(0, |bits, (way, ghost)| bits | u32::from(holds(*ghost)) << way)
+}
+
 impl Ghosts {
     pub(super) const fn new() -> Self {
         Self { buckets: Vec::new() }
     }
 
+    #[inline]
     fn bucket_of(&self, tag: u32) -> usize {
         ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize
     }
 
     /// In the units that time is kept in.
+    #[inline]
     fn age(ghost: u32, now: Tick) -> u32 {
         (now >> COARSE).wrapping_sub(ghost >> 4) & TIME_MASK
     }
 
     /// One of `entries` was evicted.
-    pub(super) fn remember(&mut self, tag: u32, memory: Memory, now: Tick, entries: usize) {
+    #[inline]
+    pub(super) fn remember(&mut self, tag: u32, memory: Memory, entries: usize) {
         self.fit(entries);
         let ghost = tag << 16 | ((memory.last >> COARSE) & TIME_MASK) << 4 | u32::from(memory.uses & 0xF);
         let index = self.bucket_of(tag);
         let bucket = &mut self.buckets[index].0;
-        let mut way = 0;
-        let mut oldest = 0;
-        for (at, &there) in bucket.iter().enumerate() {
-            if there == FORGOTTEN || there >> 16 == ghost >> 16 {
-                way = at;
-                break;
-            }
-            let age = Self::age(there, now) + 1;
-            if age > oldest {
-                (way, oldest) = (at, age);
-            }
-        }
-        bucket[way] = ghost;
+        // The latest stand first; who takes a place that was left empty leaves the others theirs.
+        let empty = ways(bucket, |there| there == FORGOTTEN);
+        let place = (empty.trailing_zeros() as usize).min(WAYS - 1);
+        bucket.copy_within(0..place, 1);
+        bucket[0] = ghost;
     }
 
     /// What is known of the key, if it was used in the last [`REACH`] capacities, of `span` ticks each; it is forgotten with the answer.
+    #[inline]
     pub(super) fn take(&mut self, tag: u32, now: Tick, span: Tick) -> Option<Memory> {
         let index = self.bucket_of(tag);
         let bucket = &mut self.buckets.get_mut(index)?.0;
-        let ghost = bucket
-            .iter_mut()
-            .find(|ghost| **ghost >> 16 == tag & 0xFFFF && **ghost != FORGOTTEN)?;
+        let found = ways(bucket, |ghost| ghost >> 16 == tag & 0xFFFF && ghost != FORGOTTEN);
+        let ghost = bucket.get_mut(found.trailing_zeros() as usize)?;
         let taken = std::mem::replace(ghost, FORGOTTEN);
         let age = Self::age(taken, now);
         // Rather earlier than it was: who comes back at the same distance as the others has not come sooner.
@@ -115,7 +117,7 @@ mod tests {
         let mut ghosts = Ghosts::new();
         assert_eq!(ghosts.take(tag(1), 0, SPAN), None, "nothing is remembered before the first eviction");
         for key in 0..128 {
-            ghosts.remember(tag(key), at(4 * key, (key % 16) as u8), 4 * key, 128);
+            ghosts.remember(tag(key), at(4 * key, (key % 16) as u8), 128);
         }
         assert_eq!(ghosts.take(tag(127), 508, SPAN), Some(at(508, 15)));
         assert_eq!(ghosts.take(tag(127), 508, SPAN), None, "forgotten with the answer");
@@ -126,31 +128,35 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bucket_forgets_who_was_used_longest_ago() {
+    fn a_full_bucket_forgets_who_was_evicted_longest_ago() {
         let mut ghosts = Ghosts::new();
         for key in 0..17 {
-            ghosts.remember(key + 1, at(100 - 4 * key, 1), 100, 1);
+            ghosts.remember(key + 1, at(4 * key, 1), 1);
         }
-        assert_eq!(ghosts.take(17, 100, SPAN), Some(at(36, 1)));
-        assert_eq!(ghosts.take(16, 100, SPAN), None);
-        assert!((1..16).all(|key| ghosts.take(key, 100, SPAN).is_some()));
+        assert_eq!(ghosts.take(17, 100, SPAN), Some(at(64, 1)));
+        assert_eq!(ghosts.take(1, 100, SPAN), None);
+        ghosts.remember(18, at(68, 1), 1);
+        assert!(
+            (2..17).chain([18]).all(|key| ghosts.take(key, 100, SPAN).is_some()),
+            "the empty place is taken"
+        );
     }
 
     #[test]
     fn what_is_long_ago_is_not_taken_for_new() {
         let mut ghosts = Ghosts::new();
-        ghosts.remember(tag(1), at(1_000, 3), 1_000, 100);
+        ghosts.remember(tag(1), at(1_000, 3), 100);
         assert_eq!(ghosts.take(tag(1), 1_000 + 16_000, SPAN), None);
     }
 
     #[test]
     fn has_a_place_for_four_times_the_entries() {
         let mut ghosts = Ghosts::new();
-        ghosts.remember(tag(1), at(0, 1), 0, 1_000);
+        ghosts.remember(tag(1), at(0, 1), 1_000);
         assert_eq!(ghosts.buckets.len(), 250);
-        ghosts.remember(tag(2), at(0, 1), 0, 1_500);
+        ghosts.remember(tag(2), at(0, 1), 1_500);
         assert!(ghosts.take(tag(1), 0, SPAN).is_some(), "some more change nothing");
-        ghosts.remember(tag(3), at(0, 1), 0, 8_000);
+        ghosts.remember(tag(3), at(0, 1), 8_000);
         assert_eq!(ghosts.buckets.len(), 2_000);
     }
 }

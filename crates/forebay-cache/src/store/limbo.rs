@@ -39,11 +39,13 @@ impl<R> Batch<R> {
         }
     }
 
+    #[inline]
     fn is_empty(&self) -> bool {
         self.entries == 0 && self.retired.is_empty()
     }
 
     /// Calls `each` with the number of each entry, which it may make free.
+    #[inline]
     pub(super) fn drain<K, T>(&self, slab: &mut Slab<K, T>, mut each: impl FnMut(&mut Slab<K, T>, u32)) {
         let mut number = self.first;
         while number != NONE {
@@ -53,6 +55,7 @@ impl<R> Batch<R> {
         }
     }
 
+    #[inline]
     pub(super) fn entries(&self) -> usize {
         self.entries
     }
@@ -67,6 +70,7 @@ impl<R> Limbo<R> {
     }
 
     /// An entry that is out of the table and of every queue.
+    #[inline]
     pub(super) fn add<K, T>(&mut self, slab: &Slab<K, T>, number: u32) {
         let node = slab.node(number);
         node.set_place(WAITING);
@@ -76,11 +80,13 @@ impl<R> Limbo<R> {
         self.gathering.weight += node.weight();
     }
 
+    #[inline]
     pub(super) fn retire(&mut self, thing: R) {
         self.gathering.retired.push(thing);
     }
 
     /// The entries that wait stay with their slab, which is retired whole.
+    #[inline]
     pub(super) fn forget_entries(&mut self) {
         let watched = self.watched.as_mut().map(|(batch, _)| batch);
         for batch in std::iter::once(&mut self.gathering).chain(watched) {
@@ -88,6 +94,7 @@ impl<R> Limbo<R> {
         }
     }
 
+    #[inline]
     pub(super) fn backlog(&self) -> Backlog {
         let (entries, weight, retired) = self.watched.as_ref().map_or((0, 0, 0), |(batch, _)| {
             (batch.entries, batch.weight, batch.retired.len())
@@ -100,6 +107,7 @@ impl<R> Limbo<R> {
     }
 
     /// Looks once; what comes back can be seen by no reader any more.
+    #[inline]
     pub(super) fn settle(&mut self, readers: &Readers) -> Option<Batch<R>> {
         let (batch, mut watch) = match self.watched.take() {
             Some(watched) => watched,

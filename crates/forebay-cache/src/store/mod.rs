@@ -82,6 +82,8 @@ pub(super) struct Inserted {
     pub(super) evicted_weight: u64,
     /// They may have been in any shard.
     everywhere: bool,
+    /// So much waits to be dropped that it is time to look whether it can be.
+    settles: bool,
 }
 
 impl<K: Hash + Eq, T> Store<K, T> {
@@ -142,8 +144,10 @@ impl<K: Hash + Eq, T> Store<K, T> {
     pub(super) fn insert(&self, hash: u64, key: K, weight: u32, record: T) -> Inserted {
         let weight = weight.max(1);
         if u64::from(weight) > self.capacity() {
+            let replaced = self.remove(hash, &key);
             return Inserted {
-                replaced: self.remove(hash, &key),
+                replaced,
+                settles: replaced,
                 ..Inserted::default()
             };
         }
@@ -188,13 +192,16 @@ impl<K: Hash + Eq, T> Store<K, T> {
             }
         };
         drop(turn);
-        done.everywhere = true;
+        (done.everywhere, done.settles) = (true, true);
         done
     }
 
     /// The second half of an [`insert`](Self::insert), for when no lock is held: drops what was taken out and no reader can see
     /// any more, and waits for readers where too much is left.
     pub(super) fn tidy(&self, hash: u64, done: Inserted) {
+        if !done.settles {
+            return;
+        }
         let own = self.shards.index_of(hash);
         let shards = if done.everywhere {
             0..self.shards.count()
@@ -373,6 +380,7 @@ impl<'a> Write<'a> {
         self.reservation.spend(u64::from(self.weight));
         self.done.replaced = existing.is_some();
         self.done.admitted = true;
+        self.done.settles = locked.settles();
         self.done
     }
 }

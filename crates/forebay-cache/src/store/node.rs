@@ -38,12 +38,14 @@ pub(super) struct Node {
 }
 
 /// How often something was used that was used so often at `last`: as it is remembered now.
+#[inline]
 pub(super) fn faded(uses: u8, last: Tick, now: Tick) -> u8 {
     let halvings = (now >> HALVED_AFTER).saturating_sub(last >> HALVED_AFTER);
     uses.checked_shr(halvings).unwrap_or(0)
 }
 
 /// The moment whose lower half this is: the latest of them.
+#[inline]
 fn whole(half: u16, now: Tick) -> Tick {
     now.saturating_sub(Tick::from((now as u16).wrapping_sub(half)))
 }
@@ -61,6 +63,7 @@ impl Node {
         }
     }
 
+    #[inline]
     pub(super) fn begin(&self, tag: u32, weight: u32) {
         self.tag.store(tag, Relaxed);
         self.weight.store(weight, Relaxed);
@@ -69,60 +72,73 @@ impl Node {
         self.remember(0, 0);
     }
 
+    #[inline]
     pub(super) fn tag(&self) -> u32 {
         self.tag.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn weight(&self) -> u64 {
         u64::from(self.weight.load(Relaxed))
     }
 
+    #[inline]
     pub(super) fn previous(&self) -> u32 {
         self.previous.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn next(&self) -> u32 {
         self.next.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn set_previous(&self, number: u32) {
         self.previous.store(number, Relaxed);
     }
 
+    #[inline]
     pub(super) fn set_next(&self, number: u32) {
         self.next.store(number, Relaxed);
     }
 
+    #[inline]
     pub(super) fn place(&self) -> u8 {
         self.place.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn set_place(&self, place: u8) {
         self.place.store(place, Relaxed);
     }
 
     /// The count of its uses, as it is remembered now.
+    #[inline]
     pub(super) fn uses(&self, now: Tick) -> u8 {
         faded(self.uses.load(Relaxed) & USES_MAX, self.last_use(now), now)
     }
 
+    #[inline]
     pub(super) fn last_use(&self, now: Tick) -> Tick {
         whole(self.last.load(Relaxed), now)
     }
 
     /// It was used so often, last at that moment, and not since.
+    #[inline]
     pub(super) fn remember(&self, uses: u8, last: Tick) {
         self.uses.store(uses.min(USES_MAX), Relaxed);
         self.last.store(last as u16, Relaxed);
     }
 
     /// Takes over what another one knows of its uses.
+    #[inline]
     pub(super) fn remember_as(&self, other: &Self) {
         self.uses.store(other.uses.load(Relaxed), Relaxed);
         self.last.store(other.last.load(Relaxed), Relaxed);
     }
 
     /// Whether it was used since this was asked last.
+    #[inline]
     pub(super) fn take_used(&self) -> bool {
         let uses = self.uses.load(Relaxed);
         self.uses.store(uses & !USED, Relaxed);

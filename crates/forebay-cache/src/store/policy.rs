@@ -59,15 +59,18 @@ impl Policy {
         self.share
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.small.len + self.main.len
     }
 
+    #[inline]
     pub(super) fn weight(&self) -> u64 {
         self.small.weight + self.main.weight
     }
 
     /// In ticks.
+    #[inline]
     fn ticks(&self, weight: u64) -> Tick {
         let log = self.share.max(1).ilog2();
         match log.checked_sub(TICKS) {
@@ -76,10 +79,12 @@ impl Policy {
         }
     }
 
+    #[inline]
     pub(super) fn now(&self) -> Tick {
         self.ticks(self.missed)
     }
 
+    #[inline]
     fn small_target(&self, rule: Rule) -> u64 {
         // Of a large capacity the thousandths come first.
         let target = match self.share.checked_mul(rule.small) {
@@ -90,15 +95,18 @@ impl Policy {
     }
 
     /// The store has no weight left for what is being written: evictions follow.
+    #[inline]
     pub(super) fn store_is_full(&mut self) {
         self.room = self.weight();
     }
 
+    #[inline]
     fn main_has_room(&self, weight: u64, rule: Rule) -> bool {
         self.main.weight + weight <= self.room.saturating_sub(self.small_target(rule))
     }
 
     /// What is known of the key of this tag, which is not there.
+    #[inline]
     pub(super) fn recall(&mut self, tag: u32) -> Option<Memory> {
         let (now, span) = (self.now(), self.ticks(self.share));
         self.ghosts.take(tag, now, span)
@@ -126,7 +134,7 @@ impl Policy {
             }
         } else if let (By::Reuse, Some(memory)) = (rule.by, memory)
             && !self.main_has_room(weight, rule)
-            && let Some(oldest) = self.oldest_unused(nodes)
+            && let Some(oldest) = self.oldest_unused(nodes, &mut { MOVES })
             && nodes.node(oldest).last_use(self.now()) < memory.last
         {
             self.main.unlink(nodes, oldest);
@@ -155,13 +163,14 @@ impl Policy {
         }
     }
 
-    /// The oldest of `main`, once those before it that were used have gone another round.
-    fn oldest_unused(&mut self, nodes: &impl Nodes) -> Option<u32> {
-        for _ in 0..MOVES {
+    /// The oldest of `main`, once those before it that were used have gone another round; so many may.
+    fn oldest_unused(&mut self, nodes: &impl Nodes, moves: &mut usize) -> Option<u32> {
+        while *moves > 0 {
             let oldest = self.main.oldest;
             if oldest == NONE || !nodes.node(oldest).take_used() {
                 break;
             }
+            *moves -= 1;
             self.main.unlink(nodes, oldest);
             self.main.push(nodes, oldest);
         }
@@ -174,7 +183,9 @@ impl Policy {
             return self.evict_in_turn(nodes);
         }
         let target = self.small_target(rule);
-        for moved in 0..MOVES {
+        let mut moves = MOVES;
+        while moves > 0 {
+            moves -= 1;
             let is_smalls_turn = self.small.len > 0 && (self.small.weight >= target || self.main.len == 0);
             if !is_smalls_turn {
                 break;
@@ -182,13 +193,13 @@ impl Policy {
             let candidate = self.small.oldest;
             let node = nodes.node(candidate);
             self.small.unlink(nodes, candidate);
-            if moved < TAKEN_OVER && self.main_has_room(node.weight(), rule) {
+            if moves >= MOVES - TAKEN_OVER && self.main_has_room(node.weight(), rule) {
                 node.take_used();
                 self.main.push(nodes, candidate);
                 continue;
             }
             let was_used = node.take_used();
-            match (self.oldest_unused(nodes), rule.by) {
+            match (self.oldest_unused(nodes, &mut moves), rule.by) {
                 (None, _) if was_used => self.small.push(nodes, candidate),
                 (Some(kept), By::Reuse) if was_used => {
                     self.main.unlink(nodes, kept);
@@ -203,7 +214,7 @@ impl Policy {
                 _ => return Some(self.bury(nodes, candidate)),
             }
         }
-        if let Some(oldest) = self.oldest_unused(nodes) {
+        if let Some(oldest) = self.oldest_unused(nodes, &mut moves) {
             self.main.unlink(nodes, oldest);
             return Some(self.bury(nodes, oldest));
         }
@@ -239,7 +250,7 @@ impl Policy {
             uses: node.uses(now),
         };
         let entries = self.len() + 1;
-        self.ghosts.remember(node.tag(), memory, now, entries);
+        self.ghosts.remember(node.tag(), memory, entries);
         number
     }
 
@@ -257,5 +268,185 @@ impl Policy {
     pub(super) fn validate(&self, nodes: &impl Nodes) {
         self.small.validate(nodes);
         self.main.validate(nodes);
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::super::node::Node;
+    use super::super::rule::RULES;
+    use super::*;
+
+    const REUSE: Rule = RULES[0];
+    const FREQUENCY: Rule = RULES[1];
+    const TURN: Rule = RULES[3];
+
+    struct Field(Vec<Node>);
+
+    impl Nodes for Field {
+        fn node(&self, number: u32) -> &Node {
+            &self.0[number as usize]
+        }
+    }
+
+    /// Entries of weight 1, whose tags are their numbers spread out.
+    fn field(len: u32) -> Field {
+        let node = |number: u32| {
+            let node = Node::free();
+            node.begin(number.wrapping_mul(0x9E37_79B9), 1);
+            node
+        };
+        Field((0..len).map(node).collect())
+    }
+
+    /// A full one of 400: the first ones are kept, the last two on trial.
+    fn full(nodes: &Field) -> Policy {
+        let mut policy = Policy::new(400);
+        for number in 0..400 {
+            policy.admit(nodes, number, None, true, REUSE);
+        }
+        policy.validate(nodes);
+        assert_eq!((policy.small.len, policy.main.len), (2, 398), "main fills first");
+        policy
+    }
+
+    fn used(policy: &Policy, nodes: &Field, number: u32) {
+        nodes.node(number).mark_used(policy.now());
+    }
+
+    /// As the shard does for a key that is not there: who goes for it.
+    fn insert(policy: &mut Policy, nodes: &Field, number: u32, rule: Rule) -> u32 {
+        let memory = policy.recall(nodes.node(number).tag());
+        policy.store_is_full();
+        let gone = policy.evict(nodes, rule).expect("somebody is there");
+        policy.admit(nodes, number, memory, false, rule);
+        policy.validate(nodes);
+        assert_eq!(policy.len(), 400);
+        gone
+    }
+
+    #[test]
+    fn what_is_unused_on_trial_goes_in_order() {
+        for rule in [REUSE, FREQUENCY] {
+            let nodes = field(1_000);
+            let mut policy = full(&nodes);
+            for (number, gone) in [(400, 398), (401, 399), (402, 400)] {
+                assert_eq!(insert(&mut policy, &nodes, number, rule), gone, "{rule:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_used_on_trial_changes_places_with_who_waits_longest() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        used(&policy, &nodes, 398);
+        used(&policy, &nodes, 0);
+        assert_eq!(insert(&mut policy, &nodes, 400, REUSE), 399);
+        assert_eq!(nodes.node(398).place(), MAIN);
+        assert_eq!((nodes.node(0).place(), nodes.node(1).place()), (MAIN, SMALL), "0 was used");
+        assert_eq!(insert(&mut policy, &nodes, 401, REUSE), 1, "on trial again, and not used");
+    }
+
+    #[test]
+    fn who_comes_back_sooner_than_the_oldest_has_waited_is_kept() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        for number in 400..500 {
+            insert(&mut policy, &nodes, number, REUSE);
+        }
+        assert_eq!(insert(&mut policy, &nodes, 450, REUSE), 498);
+        assert_eq!((nodes.node(450).place(), nodes.node(0).place()), (MAIN, SMALL));
+        // All that are kept are used: nobody has waited for longer than this one.
+        (1..400).for_each(|number| used(&policy, &nodes, number));
+        insert(&mut policy, &nodes, 451, REUSE);
+        assert_eq!(nodes.node(451).place(), SMALL);
+    }
+
+    #[test]
+    fn who_was_used_more_often_is_kept() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        assert_eq!(insert(&mut policy, &nodes, 400, FREQUENCY), 398);
+        assert_eq!(insert(&mut policy, &nodes, 398, FREQUENCY), 399, "used twice now");
+        assert_eq!(insert(&mut policy, &nodes, 401, FREQUENCY), 400, "used as often as 0");
+        assert_eq!(insert(&mut policy, &nodes, 402, FREQUENCY), 0);
+        assert_eq!(nodes.node(398).place(), MAIN);
+    }
+
+    #[test]
+    fn in_turn_who_was_used_has_another_round() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        used(&policy, &nodes, 0);
+        used(&policy, &nodes, 2);
+        let gone: Vec<u32> = (400..404)
+            .map(|number| insert(&mut policy, &nodes, number, TURN))
+            .collect();
+        assert_eq!(gone, [398, 1, 3, 4], "0 and 2 were used since");
+        for number in 404..797 {
+            insert(&mut policy, &nodes, number, TURN);
+        }
+        assert_eq!(policy.main.len, 0, "there are no two kinds");
+        let next: Vec<u32> = (797..800)
+            .map(|number| insert(&mut policy, &nodes, number, TURN))
+            .collect();
+        assert_eq!(next, [399, 400, 0], "once");
+    }
+
+    #[test]
+    fn a_rule_that_keeps_more_keeps_what_is_there() {
+        let nodes = field(2_000);
+        let mut policy = full(&nodes);
+        for number in 400..800 {
+            insert(&mut policy, &nodes, number, TURN);
+        }
+        assert_eq!(policy.main.len, 0);
+        for number in 800..830 {
+            insert(&mut policy, &nodes, number, REUSE);
+        }
+        assert!(policy.main.len >= 396, "{} of them in thirty steps", policy.main.len);
+        let kept = (400..800).filter(|&number| nodes.node(number).place() == MAIN).count();
+        assert!(kept > 360, "{kept}");
+    }
+
+    #[test]
+    fn an_eviction_moves_a_bounded_number() {
+        for rule in RULES {
+            let nodes = field(3_000);
+            let mut policy = Policy::new(2_000);
+            for number in 0..2_000 {
+                policy.admit(&nodes, number, None, true, rule);
+            }
+            (0..2_000).for_each(|number| used(&policy, &nodes, number));
+            policy.store_is_full();
+            assert!(policy.evict(&nodes, rule).is_some());
+            let seen = (0..2_000).filter(|&number| nodes.node(number).take_used()).count();
+            assert!(seen >= 2_000 - MOVES - 2, "{rule:?}: {seen}");
+        }
+    }
+
+    #[test]
+    fn an_empty_one_has_nothing_to_give() {
+        for rule in RULES {
+            let nodes = field(2);
+            let mut policy = Policy::new(0);
+            assert_eq!(policy.evict(&nodes, rule), None);
+            policy.admit(&nodes, 0, None, false, rule);
+            policy.remove(&nodes, 0);
+            assert_eq!(policy.evict(&nodes, rule), None, "on hold");
+            policy.put_back(&nodes, 1, 0);
+            assert_eq!(policy.evict(&nodes, rule), Some(1));
+            assert_eq!((policy.len(), policy.weight()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_capacity_has_some_hundred_ticks_whatever_it_is() {
+        for share in [1, 2, 100, 127, 128, 129, 1_000, 1 << 20, 1 << 40, u64::MAX] {
+            let ticks = Policy::new(share).ticks(share);
+            assert!((128..256).contains(&ticks), "{share}: {ticks}");
+            assert!(RULES.iter().all(|&rule| Policy::new(share).small_target(rule) >= 1));
+        }
     }
 }

@@ -10,6 +10,7 @@ pub(super) trait Nodes {
 }
 
 impl<K, T> Nodes for super::slab::Slab<K, T> {
+    #[inline]
     fn node(&self, number: u32) -> &Node {
         Self::node(self, number)
     }
@@ -36,6 +37,7 @@ impl Queue {
     }
 
     /// The entry becomes the newest.
+    #[inline]
     pub(super) fn push(&mut self, nodes: &impl Nodes, number: u32) {
         let node = nodes.node(number);
         node.set_place(self.place);
@@ -50,6 +52,7 @@ impl Queue {
         self.weight += node.weight();
     }
 
+    #[inline]
     pub(super) fn unlink(&mut self, nodes: &impl Nodes, number: u32) {
         let node = nodes.node(number);
         debug_assert_eq!(node.place(), self.place, "linked here");

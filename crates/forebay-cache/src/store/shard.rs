@@ -454,15 +454,20 @@ impl<K, T> Locked<'_, K, T> {
         gone
     }
 
+    /// Whether enough waits in limbo for a look to be worth it.
+    pub(super) fn settles(&self) -> bool {
+        let waiting = self.writer.limbo.backlog();
+        let enough = waiting.entries >= LOOK_AT_ENTRIES || waiting.weight > self.shards.look_at_weight;
+        enough || waiting.retired > 0
+    }
+
     /// Takes out of limbo what no reader can see any more, if enough waits for a look to be worth it.
     fn settle(&mut self, at_once: bool) -> Garbage<K, T> {
         let mut garbage = Garbage {
             _entries: Vec::new(),
             _retired: Vec::new(),
         };
-        let waiting = self.writer.limbo.backlog();
-        let enough = waiting.entries >= LOOK_AT_ENTRIES || waiting.weight > self.shards.look_at_weight;
-        if !(at_once || enough || waiting.retired > 0) {
+        if !(at_once || self.settles()) {
             return garbage;
         }
         while let Some(mut batch) = self.writer.limbo.settle(&self.shards.readers) {

@@ -35,10 +35,13 @@ const FOYER_PACKAGE: &str = "foyer-memory";
 const BATCHES: u64 = 64;
 
 /// A load, and how many pages pools may hold.
-const LOADS: [(Load, &[u64]); 13] = [
+const LOADS: [(Load, &[u64]); 16] = [
     (Load::Trace(Trace::Oltp), &[1_000, 5_000, 15_000, 50_000]),
     (Load::Trace(Trace::Glimpse), &[500, 1_000, 2_000]),
     (Load::Trace(Trace::Loop), &[250, 500, 750, 1_000]),
+    (Load::Trace(Trace::Cs), &[112, 281, 704]),
+    (Load::Trace(Trace::Cpp), &[97, 244, 611]),
+    (Load::Trace(Trace::Multi1), &[208, 521, 1_303]),
     (Load::Zipf, &[1_000, 4_000]),
     (Load::ZipfAndScan, &[1_000, 4_000]),
     (Load::ZipfAndScanInPieces, &[1_000, 4_000]),

@@ -44,6 +44,7 @@ fn too_heavy_is_not_admitted_and_takes_the_old_entry_along() {
         done,
         Inserted {
             replaced: true,
+            settles: true,
             ..Inserted::default()
         }
     );
@@ -180,6 +181,52 @@ fn a_loop_larger_than_the_store_still_hits() {
     }
     assert!(hits > 45_000, "{hits} of 100,000 where none is more than 50,000");
     store.validate();
+}
+
+/// Reads and, where there is nothing, puts in; the part of the requests that were hits, in hundredths.
+fn hits_in_100(store: &Store<u64, ()>, requests: impl Iterator<Item = u64>) -> u64 {
+    let (mut hits, mut all) = (0, 0);
+    for key in requests {
+        all += 1;
+        if store.copied(key).is_some() {
+            hits += 1;
+        } else {
+            store.put(key, 1, ());
+        }
+    }
+    100 * hits / all
+}
+
+#[test]
+fn a_loop_over_what_was_read_twice_before_hits() {
+    for (capacity, least) in [(300, 25), (700, 63), (900, 82), (6_000, 54)] {
+        let store = Store::new(capacity);
+        let keys = (capacity * 3 / 2).min(1_000.max(capacity * 10 / 6));
+        hits_in_100(&store, (0..keys).flat_map(|key| [key, key]));
+        let hits = hits_in_100(&store, (0..100 * keys).map(|step| step % keys));
+        let best = 100 * capacity / keys;
+        assert!(hits >= least.min(best - 6), "{hits} % at {capacity}, where no more than {best} are possible");
+    }
+}
+
+#[test]
+fn each_phase_has_the_hits_that_it_can_have() {
+    for capacity in [500, 5_000_u64] {
+        let store = Store::new(capacity);
+        let recent = |phase: u64| {
+            (0..30 * capacity).map(move |at| {
+                let newest = phase * 100_000_000 + at / 2 + capacity;
+                if at % 2 == 0 { newest } else { newest - at * 7_919 % (capacity / 2) }
+            })
+        };
+        let round = |phase: u64| (0..30 * capacity).map(move |at| (phase + 50) * 100_000_000 + at % (capacity * 3 / 2));
+        for phase in 0..3 {
+            let hits = hits_in_100(&store, recent(phase));
+            assert!(hits >= 38, "{hits} of 50 % where the latest are read again, phase {phase}, {capacity}");
+            let hits = hits_in_100(&store, round(phase));
+            assert!(hits >= 48, "{hits} of 63 % in a loop, phase {phase}, {capacity}");
+        }
+    }
 }
 
 #[test]

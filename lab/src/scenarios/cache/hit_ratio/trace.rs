@@ -1,4 +1,4 @@
-//! The traces: what is asked for, in order.
+//! What is asked for, in order: traces of real programs, and loads that are made up.
 //!
 //! Promises: a line that is not a request is an error that names it, never skipped. Knows where the files are and what their
 //! lines mean; nothing of caches.
@@ -9,6 +9,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 
+use super::made;
 use crate::failure::Failure;
 
 /// More blocks in one request are taken for a damaged line.
@@ -23,6 +24,30 @@ pub(crate) enum Trace {
     Glimpse,
     /// The same keys in the same order, over and over.
     Loop,
+    /// A search in source code.
+    Cs,
+    /// A preprocessor of C.
+    Cpp,
+    /// Both at once.
+    Multi1,
+    /// Made up, as the others that follow: see `made`.
+    Zipf(Exponent),
+    DriftingZipf,
+    ZipfAndScans,
+    ZipfBesideALoop,
+    JustNow,
+    TwiceThenLoop,
+    Loops,
+    Phases,
+}
+
+/// Of Zipf's law.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exponent {
+    /// 0.7
+    Low,
+    /// 0.99
+    High,
 }
 
 impl Trace {
@@ -32,11 +57,35 @@ impl Trace {
             Self::Oltp => "oltp",
             Self::Glimpse => "gli",
             Self::Loop => "loop",
+            Self::Cs => "cs",
+            Self::Cpp => "cpp",
+            Self::Multi1 => "multi1",
+            Self::Zipf(Exponent::Low) => "Zipf 0.7",
+            Self::Zipf(Exponent::High) => "Zipf 0.99",
+            Self::DriftingZipf => "drifting Zipf",
+            Self::ZipfAndScans => "Zipf and scans",
+            Self::ZipfBesideALoop => "Zipf beside a loop",
+            Self::JustNow => "what was just read",
+            Self::TwiceThenLoop => "twice, then a loop",
+            Self::Loops => "loops of many lengths",
+            Self::Phases => "phases",
         }
     }
 
     /// The keys, a request each.
     pub(crate) fn read(self) -> Result<Vec<u64>, Failure> {
+        match self {
+            Self::Zipf(Exponent::Low) => return Ok(made::zipf(0.7)),
+            Self::Zipf(Exponent::High) => return Ok(made::zipf(0.99)),
+            Self::DriftingZipf => return Ok(made::drifting_zipf()),
+            Self::ZipfAndScans => return Ok(made::zipf_and_scans()),
+            Self::ZipfBesideALoop => return Ok(made::zipf_beside_a_loop()),
+            Self::JustNow => return Ok(made::just_now()),
+            Self::TwiceThenLoop => return Ok(made::twice_then_loop()),
+            Self::Loops => return Ok(made::loops()),
+            Self::Phases => return Ok(made::phases()),
+            Self::Oltp | Self::Glimpse | Self::Loop | Self::Cs | Self::Cpp | Self::Multi1 => {}
+        }
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("traces")
             .join(format!("{}.gz", self.name()));
@@ -54,7 +103,7 @@ impl Trace {
             }
             let understood = match self {
                 Self::Oltp => blocks(&line).map(|blocks| keys.extend(blocks)),
-                Self::Glimpse | Self::Loop => line.trim().parse().ok().map(|key| keys.push(key)),
+                _ => line.trim().parse().ok().map(|key| keys.push(key)),
             };
             understood.ok_or_else(|| {
                 let message = format!("line {} is not a request: {line:?}", at + 1);
@@ -116,6 +165,9 @@ mod tests {
             (Trace::Oltp, 914_145, 186_880),
             (Trace::Glimpse, 6_015, 2_529),
             (Trace::Loop, 505_500, 1_011),
+            (Trace::Cs, 6_781, 1_409),
+            (Trace::Cpp, 9_047, 1_223),
+            (Trace::Multi1, 15_858, 2_606),
         ] {
             let all = trace.read().unwrap();
             let different: HashSet<u64> = all.iter().copied().collect();
