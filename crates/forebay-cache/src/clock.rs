@@ -1,16 +1,19 @@
 //! What time it is, for ages: cheap enough to be asked on every hit.
 //!
 //! Promises: [`Time::now`] makes no system call where the kernel offers a coarse clock in user space (Linux: a resolution of 1 to
-//! 10 ms, by the kernel's configuration), and never goes backwards unless an injected clock does. Times are milliseconds of Unix
+//! 10 ms, by the kernel's configuration), and never goes backwards, whatever an injected clock does. Times are milliseconds of Unix
 //! time when the cache is built, and monotonic from then on: setting the wall clock changes no age.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
+
 /// A clock of one's own, for tests.
 ///
-/// Answers with milliseconds since any moment it likes. One that jumps back makes entries as old as if they had just come.
-/// Back-off follows it too; timeouts are of tokio's clock.
+/// Answers with milliseconds since any moment it likes. Where it steps back no time has passed, and time goes on from there: so an entry is
+/// served for as long as its windows say by the steps that the clock makes forward, however often it steps back. Back-off follows it
+/// too; timeouts are of tokio's clock.
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds now.
     fn now_ms(&self) -> u64;
@@ -24,14 +27,36 @@ impl<F: Fn() -> u64 + Send + Sync + 'static> Clock for F {
 
 /// The cache's time.
 pub(super) struct Time {
-    injected: Option<Arc<dyn Clock>>,
+    injected: Option<Injected>,
     /// What is added to the ticking clock so that it shows Unix time, as it was when the cache was built.
     offset_ms: u64,
 }
 
+/// A clock of the user's, and what makes up for its steps back.
+struct Injected {
+    clock: Arc<dyn Clock>,
+    /// What it showed last, and what it has stepped back so far, in milliseconds.
+    shown: Mutex<(u64, u64)>,
+}
+
+impl Injected {
+    fn now_ms(&self) -> u64 {
+        let mut shown = self.shown.lock();
+        let (last_ms, back_ms) = &mut *shown;
+        let shows_ms = self.clock.now_ms();
+        *back_ms = back_ms.saturating_add(last_ms.saturating_sub(shows_ms));
+        *last_ms = shows_ms;
+        shows_ms.saturating_add(*back_ms)
+    }
+}
+
 impl Time {
     pub(super) fn new(injected: Option<Arc<dyn Clock>>) -> Self {
-        let ticking_ms = injected.as_ref().map_or_else(ticking::now_ms, |clock| clock.now_ms());
+        let injected = injected.map(|clock| Injected {
+            clock,
+            shown: Mutex::default(),
+        });
+        let ticking_ms = injected.as_ref().map_or_else(ticking::now_ms, Injected::now_ms);
         let unix_ms = unix_ms(SystemTime::now());
         Self {
             injected,
@@ -44,7 +69,7 @@ impl Time {
     pub(super) fn now(&self) -> u64 {
         let ticking_ms = match &self.injected {
             None => ticking::now_ms(),
-            Some(clock) => clock.now_ms(),
+            Some(injected) => injected.now_ms(),
         };
         ticking_ms.saturating_add(self.offset_ms)
     }
@@ -127,9 +152,13 @@ mod tests {
         ticks.store(12, Ordering::Relaxed);
         assert_eq!(time.now() - began, 7);
         ticks.store(0, Ordering::Relaxed);
-        assert_eq!(began - time.now(), 5, "it may go back");
+        assert_eq!(time.now() - began, 7, "no time has passed");
+        ticks.store(3, Ordering::Relaxed);
+        assert_eq!(time.now() - began, 10, "and it goes on");
         ticks.store(u64::MAX, Ordering::Relaxed);
-        assert_eq!(time.now(), u64::MAX, "and to the end of time");
+        assert_eq!(time.now(), u64::MAX, "to the end of time");
+        ticks.store(0, Ordering::Relaxed);
+        assert_eq!(time.now(), u64::MAX);
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub enum CacheError<E> {
     WaitedTooLong(Duration),
     /// As many flights as `CacheBuilder::max_flights` allows are in the air or in line. Try again later, or shed load.
     Overloaded,
+    /// The get was made inside of a fetch that it would wait for, directly or over others: it would never end. A bug in the source, which is to
+    /// ask for what its own answer does not depend on.
+    Circle,
     /// No tokio runtime ran the fetch to its end: the runtime has shut down, or the get was polled outside of one and the cache
     /// has none of its own (`CacheBuilder::runtime`).
     Stopped,
@@ -63,6 +66,9 @@ impl<E: fmt::Display> fmt::Display for CacheError<E> {
             Self::TimedOut(limit) => write!(f, "the fetch took longer than {} ms", limit.as_millis()),
             Self::WaitedTooLong(limit) => write!(f, "no value came within {} ms", limit.as_millis()),
             Self::Overloaded => f.write_str("too many flights are in the air or in line"),
+            Self::Circle => {
+                f.write_str("the fetch of the key waits for this get: they would wait for one another for ever")
+            }
             Self::Stopped => {
                 f.write_str("no tokio runtime ran the fetch to its end: it has shut down, or there was none")
             }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tracing::Instrument;
 
@@ -29,6 +30,7 @@ use super::source::Fetched;
 use super::stats::count;
 use super::tier::Kept;
 use super::trip::{ByTiers, Leg, Trip};
+use super::waits;
 use forebay_batch::load::Key;
 use forebay_batch::panics::{panic_message, quietly};
 
@@ -171,7 +173,8 @@ where
         }
     }
 
-    /// Fetches as soon as there is a turn for it.
+    /// Fetches as soon as there is a turn for it. A fetch that waits for another flight gives its turn back, so that those who wait for turns and
+    /// those who have them do not wait for one another.
     fn in_turn(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
         let Some(turns) = &self.turns else {
             return self.go(Travelling::new(self, legs), self.runtime());
@@ -189,7 +192,10 @@ where
     fn go_with_turn(self: &Arc<Self>, trip: Trip<K, V, E>) -> bool {
         let turn = Arc::new(AtomicU8::new(LEAVING));
         let mut travelling = Travelling::new(self, trip.legs);
-        travelling.turn = Some(Turn(Arc::clone(&turn)));
+        travelling.turn = Some(Turn {
+            word: Arc::clone(&turn),
+            core: Arc::clone(self),
+        });
         self.go(travelling, trip.runtime);
         turn.swap(DEPARTED, Ordering::AcqRel) != BACK
     }
@@ -306,14 +312,33 @@ where
 {
     core: Arc<Core<K, V, E>>,
     legs: Vec<Leg<K, V, E>>,
-    turn: Option<Turn>,
+    turn: Option<Turn<K, V, E>>,
 }
 
 /// A turn that somebody has.
 ///
 /// A runtime that has shut down drops what is spawned on it before `spawn` returns. If that gave the turn to the next in line
 /// it would do so each inside of the one before; so whoever gave it takes it back, and gives it to the next.
-struct Turn(Arc<AtomicU8>);
+struct Turn<K: Key, V, E>
+where
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    word: Arc<AtomicU8>,
+    core: Arc<Core<K, V, E>>,
+}
+
+impl<K: Key, V, E> Drop for Turn<K, V, E>
+where
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        if self.word.swap(BACK, Ordering::AcqRel) == DEPARTED {
+            self.core.next_turn();
+        }
+    }
+}
 
 /// It is being spawned.
 const LEAVING: u8 = 0;
@@ -351,7 +376,10 @@ where
             .keys_fetched
             .fetch_add(self.legs.len() as u64, Ordering::Relaxed);
         let (began_ms, began) = (core.time.now(), Instant::now());
-        let outcomes = core.ask(&self.legs).await;
+        let flights = self.legs.iter().map(|leg| leg.flight.id).collect();
+        let turn = self.turn.take().map(|turn| Box::new(turn) as Box<dyn Send>);
+        let turn = Arc::new(Mutex::new(turn));
+        let outcomes = waits::fetching(flights, Arc::clone(&turn), core.ask(&self.legs)).await;
         core.took(began.elapsed());
         for outcome in outcomes.into_iter().rev() {
             let leg = self.legs.pop().expect("as many outcomes as legs");
@@ -438,10 +466,7 @@ where
             self.core.land_error(&leg, CacheError::Stopped);
             quietly(|| drop(leg));
         }
-        if let Some(turn) = self.turn.take()
-            && turn.0.swap(BACK, Ordering::AcqRel) == DEPARTED
-        {
-            self.core.next_turn();
-        }
+        // The turn is given back once all have ended.
+        drop(self.turn.take());
     }
 }

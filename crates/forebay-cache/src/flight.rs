@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::answer::State;
 use super::error::CacheError;
 use super::flights::Numbered;
+use super::waits::{self, FlightId};
 use forebay_batch::panics::quietly;
 
 /// What a flight brought.
@@ -28,6 +29,8 @@ pub(super) type Outcome<V, E> = Result<Landed<V>, CacheError<E>>;
 
 pub(super) struct Flight<V, E> {
     number: u64,
+    /// For those who wait inside of fetches.
+    pub(super) id: FlightId,
     /// Who waits now. Changed under the lock of the flights' shard.
     waiting: AtomicUsize,
     /// Whether it is wanted though nobody waits: a refresh.
@@ -54,6 +57,7 @@ impl<V, E> Flight<V, E> {
     pub(super) fn new(number: u64, background: bool) -> Self {
         Self {
             number,
+            id: waits::new_id(),
             waiting: AtomicUsize::new(0),
             background: AtomicBool::new(background),
             outcome: OnceLock::new(),

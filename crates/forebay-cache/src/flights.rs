@@ -47,7 +47,8 @@ impl<K, F> Shard<K, F> {
     fn keeping<R>(&self, keep: impl FnOnce() -> R) -> R {
         let kept = keep();
         // Only who has the lock writes it.
-        self.kept.store(self.kept.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        self.kept
+            .store(self.kept.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
         kept
     }
 }
@@ -189,9 +190,9 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         Begun::New(flight)
     }
 
-    /// Takes all flights of the key out of the air and begins a new one. `None`, and nothing has changed, when there are as many
-    /// as there may be.
-    pub(super) fn begin_anew(
+    /// Begins one more flight of the key, however many are in the air: what those bring is kept if it comes before. `None`, and nothing has
+    /// changed, when there are as many as there may be.
+    pub(super) fn begin_one_more(
         &self,
         hash: u64,
         key: &K,
@@ -202,14 +203,10 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         K: Clone,
     {
         let mut table = self.shard(hash).table.lock();
-        let mut before = Vec::new();
-        // It begins first, so that what flies goes on where nothing takes its place.
         let flight = match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
             Place::Occupied(place) => {
                 let flight = self.begin(begin)?;
-                let entry = place.into_mut();
-                before = std::mem::replace(&mut entry.flights, vec![Arc::clone(&flight)]);
-                entry.landed = 0;
+                place.into_mut().flights.push(Arc::clone(&flight));
                 flight
             }
             Place::Vacant(place) => {
@@ -220,8 +217,6 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
             }
         };
         join(&flight);
-        drop(table);
-        drop(before);
         Some(flight)
     }
 
@@ -430,17 +425,40 @@ mod tests {
     #[test]
     fn what_a_superseded_flight_brings_is_not_kept_and_its_room_is_given_back() {
         let flights = flights(1, 9);
-        let supersede: [fn(&Flights<&'static str, Flight>); 3] = [
+        let supersede: [fn(&Flights<&'static str, Flight>); 2] = [
             |flights| flights.supersede(HASH, &"key", || ()),
             |flights| flights.supersede_all(|| ()),
-            |flights| drop(flights.begin_anew(HASH, &"key", Flight, |_| {})),
         ];
         for (round, supersede) in supersede.into_iter().enumerate() {
             let flight = began(&flights);
             supersede(&flights);
             assert_eq!(flights.land(HASH, &flight, || ()), None, "round {round}");
         }
-        assert_eq!(flights.begun(), 1, "the one that was begun anew");
+        assert_quiet(&flights);
+    }
+
+    #[test]
+    fn one_more_takes_nothing_from_those_before_it() {
+        let flights = flights(1, 9);
+        let one_more = || {
+            flights
+                .begin_one_more(HASH, &"key", Flight, |_| {})
+                .expect("there is room")
+        };
+        let (first, second, third) = (began(&flights), one_more(), one_more());
+        assert!(matches!(board(&flights, flights.kept(HASH)), Boarded::Joined(last) if Arc::ptr_eq(&last, &third)));
+        assert_eq!(
+            flights.land(HASH, &first, || ()),
+            Some(()),
+            "it is the newest that has come"
+        );
+        assert_eq!(flights.fail(HASH, &third, || ()), Some(()));
+        assert_eq!(flights.land(HASH, &second, || ()), Some(()));
+        assert_quiet(&flights);
+        let (first, second) = (one_more(), one_more());
+        assert_eq!(flights.land(HASH, &second, || ()), Some(()));
+        assert_eq!(flights.land(HASH, &first, || ()), None, "older than what is there");
+        assert_quiet(&flights);
     }
 
     #[test]
@@ -489,7 +507,7 @@ mod tests {
             Boarded::Full
         ));
         assert!(matches!(flights.begin_if_none(HASH, &"other", Flight), Begun::Full));
-        assert!(flights.begin_anew(HASH, &"key", Flight, |_| {}).is_none());
+        assert!(flights.begin_one_more(HASH, &"key", Flight, |_| {}).is_none());
         assert_eq!(flights.land(HASH, &first, || ()), None);
         assert_eq!(
             flights.land(HASH, &second, || ()),
@@ -509,7 +527,8 @@ mod tests {
         assert_quiet(&flights);
         // One that was superseded before gives its room back, and leaves the next one alone.
         let before = began(&flights);
-        let after = flights.begin_anew(HASH, &"key", Flight, |_| {}).expect("there is room");
+        flights.supersede(HASH, &"key", || ());
+        let after = began(&flights);
         assert!(flights.abandon(HASH, &before, || true));
         assert_eq!(flights.land(HASH, &after, || ()), Some(()));
         assert_quiet(&flights);

@@ -210,6 +210,7 @@ mod sync;
 pub mod tier;
 mod trip;
 mod turns;
+mod waits;
 
 pub use answer::{Answer, Entry, State};
 pub use builder::CacheBuilder;
@@ -223,6 +224,7 @@ pub use source::{Fetched, Source};
 pub use stats::Stats;
 
 use std::borrow::Borrow;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::hash::Hash;
@@ -231,7 +233,7 @@ use std::time::Duration;
 
 use self::core::Core;
 use self::fetch::Departure;
-use self::lookup::served;
+use self::lookup::{Waiting, served};
 use forebay_batch::load::Key;
 
 /// Keeps what a source answered, and asks it once for what many want.
@@ -363,26 +365,39 @@ where
     /// As [`get`](Self::get), for all of them.
     pub async fn lookup_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Answer<V>, CacheError<E>>> {
         let mut departure = Departure::new(&self.core);
-        let boarded: Vec<_> = keys
-            .into_iter()
-            .map(|key| {
-                let hash = self.core.store.hash(&key);
-                self.core.used(&key);
-                match self.core.glance(hash, &key, served) {
-                    Some(answer) => Err(Ok(answer)),
-                    None => self.core.board(hash, key, departure.legs()),
-                }
-            })
-            .collect();
-        drop(departure);
-        let mut answers = Vec::with_capacity(boarded.len());
-        for reader in boarded {
-            answers.push(match reader {
-                Ok(waiting) => waiting.landed().await,
-                Err(at_once) => at_once,
-            });
+        let mut answers = Vec::new();
+        // Those that fly for this caller, and where their answers belong.
+        let mut flying = VecDeque::new();
+        let keys: Vec<K> = keys.into_iter().collect();
+        for key in keys {
+            let hash = self.core.store.hash(&key);
+            self.core.used(&key);
+            let answer = match self.core.glance(hash, &key, served) {
+                Some(answer) => Some(Ok(answer)),
+                None => loop {
+                    match self.core.board(hash, key.clone(), departure.legs()) {
+                        Ok(waiting) => {
+                            flying.push_back((answers.len(), waiting));
+                            break None;
+                        }
+                        Err(Err(CacheError::Overloaded)) if !flying.is_empty() => {
+                            // It is this caller's own keys that are too many: the next ones go when the first have landed.
+                            drop(std::mem::replace(&mut departure, Departure::new(&self.core)));
+                            let (at, waiting): (usize, Waiting<K, V, E>) = flying.pop_front().expect("some fly");
+                            answers[at] = Some(waiting.landed().await);
+                        }
+                        Err(at_once) => break Some(at_once),
+                    }
+                },
+            };
+            answers.push(answer);
         }
-        answers
+        drop(departure);
+        for (at, waiting) in flying {
+            answers[at] = Some(waiting.landed().await);
+        }
+        let answered = |answer: Option<_>| answer.expect("each key has flown or was answered at once");
+        answers.into_iter().map(answered).collect()
     }
 
     /// What memory has, if it is fresh. Asks nobody, begins nothing.
@@ -441,7 +456,7 @@ where
     }
 
     /// Fetches the key from the source, whatever is known of it, by a fetch that begins now. Readers who come meanwhile are
-    /// served what is there.
+    /// served what is there. Of refreshes and fetches that overlap, what has come is kept until something comes of a fetch that began later.
     ///
     /// # Errors
     ///

@@ -21,6 +21,7 @@ use super::flights::{Boarded, Numbered};
 use super::record::{Record, Staleness};
 use super::stats::count;
 use super::trip::{ByTiers, Leg};
+use super::waits::{self, Circle};
 use forebay_batch::load::Key;
 use forebay_batch::panics::quietly;
 
@@ -224,7 +225,10 @@ where
     pub(super) async fn refresh(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
         self.source.invalidate(&key);
         let begin = |number| Flight::new(number, false);
-        let Some(flight) = self.flights.begin_anew(hash, &key, begin, |flight| self.join(flight)) else {
+        let Some(flight) = self
+            .flights
+            .begin_one_more(hash, &key, begin, |flight| self.join(flight))
+        else {
             return Err(CacheError::Overloaded);
         };
         count(&self.counters.flights);
@@ -246,6 +250,10 @@ where
     /// What the flight brings, or what rescues from it.
     pub(super) async fn landed(self) -> Result<Answer<V>, CacheError<E>> {
         let core = &self.core;
+        let _waits = match waits::wait(self.flight.id) {
+            Ok(waits) => waits,
+            Err(Circle) => return core.rescue(self.hash, &self.key).ok_or(CacheError::Circle),
+        };
         if let Some(deadline) = self.rescue_at
             && core.could_rescue(self.hash, &self.key)
             && let Some(waiting) = core.in_the_runtime(|| timeout_at(deadline, self.flight.wait()))
@@ -263,6 +271,7 @@ where
 
     /// What the flight brings.
     async fn outcome(&self) -> Result<Answer<V>, CacheError<E>> {
+        let _waits = waits::wait(self.flight.id).map_err(|Circle| CacheError::Circle)?;
         let landed = self.flight.wait().await.as_ref().map_err(CacheError::clone)?;
         let age_ms = self.core.time.now().saturating_sub(landed.fetched_at_ms);
         Ok(Answer {

@@ -113,14 +113,7 @@ impl Policy {
     }
 
     /// A new entry, whose key was not there. `filling`: nothing had to go for it.
-    pub(super) fn admit(
-        &mut self,
-        nodes: &impl Nodes,
-        number: u32,
-        memory: Option<Memory>,
-        filling: bool,
-        rule: Rule,
-    ) {
+    pub(super) fn admit(&mut self, nodes: &impl Nodes, number: u32, memory: Option<Memory>, filling: bool, rule: Rule) {
         let node = nodes.node(number);
         let weight = node.weight();
         self.missed += weight;
@@ -344,8 +337,16 @@ mod tests {
         used(&policy, &nodes, 0);
         assert_eq!(insert(&mut policy, &nodes, 400, REUSE), 399);
         assert_eq!(nodes.node(398).place(), MAIN);
-        assert_eq!((nodes.node(0).place(), nodes.node(1).place()), (MAIN, SMALL), "0 was used");
-        assert_eq!(insert(&mut policy, &nodes, 401, REUSE), 1, "on trial again, and not used");
+        assert_eq!(
+            (nodes.node(0).place(), nodes.node(1).place()),
+            (MAIN, SMALL),
+            "0 was used"
+        );
+        assert_eq!(
+            insert(&mut policy, &nodes, 401, REUSE),
+            1,
+            "on trial again, and not used"
+        );
     }
 
     #[test]

@@ -316,7 +316,9 @@ mod tests {
         let trials = Trials::new(1_000);
         let mut dice = 1_u64;
         for _ in 0..400_000 {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let part = (dice >> 33) as f64 / (1_u64 << 31) as f64;
             // By Zipf's law, about: as likely between 1 and 10 as between 1,000 and 10,000.
             see(&trials, (20_000_f64.powf(part)) as u64, true);
@@ -371,6 +373,11 @@ mod tests {
         trials.see(0, 2, 100, false);
         trials.see(0, 3, 0, false);
         let field = trials.field.lock();
-        assert!(field.caches.iter().all(|cache| cache.len() == 1 && cache.policy.weight() == 1));
+        assert!(
+            field
+                .caches
+                .iter()
+                .all(|cache| cache.len() == 1 && cache.policy.weight() == 1)
+        );
     }
 }

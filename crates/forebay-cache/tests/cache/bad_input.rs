@@ -1,7 +1,5 @@
 //! Settings, clocks and sources at their limits and beyond.
 
-use std::sync::OnceLock;
-
 use super::*;
 use forebay_cache::Entry;
 
@@ -104,17 +102,24 @@ async fn a_value_heavier_than_the_cache_is_not_kept_and_what_it_replaces_goes() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_jumps_back_makes_entries_as_young_as_new_and_nobody_hangs() {
+async fn a_clock_that_steps_back_keeps_no_entry_for_longer_and_nobody_hangs() {
     let (database, ticks) = (Database::open().with(1, 10), Ticks::new());
     let cache = timed(&database, &ticks).retry_after(ms(10), ms(10)).build();
     ticks.turn(500);
     cache.get(&1).await.unwrap();
+    ticks.turn(40);
     ticks.turn_back(400);
-    assert_eq!(cache.lookup(&1).await.unwrap(), answer(10, State::Fresh, 0));
-    ticks.turn(400 + 99);
-    assert_eq!(cache.lookup(&1).await.unwrap(), answer(10, State::Fresh, 99));
-    // A back-off from the future is none.
-    ticks.turn(1);
+    assert_eq!(
+        cache.lookup(&1).await.unwrap(),
+        answer(10, State::Fresh, 0),
+        "40 ms that were not seen"
+    );
+    ticks.turn(59);
+    assert_eq!(cache.lookup(&1).await.unwrap(), answer(10, State::Fresh, 59));
+    ticks.turn_back(59);
+    assert_eq!(cache.lookup(&1).await.unwrap(), answer(10, State::Fresh, 59));
+    // Back-off goes on as time does.
+    ticks.turn(41);
     database.fail(true);
     cache.get(&1).await.unwrap();
     settle().await;
@@ -152,57 +157,14 @@ async fn a_refresh_that_failed_in_what_is_now_the_future_does_not_hold_back_for_
     settle().await;
     assert_eq!(database.fetches(), 2);
     ticks.turn_back(150_000);
-    cache.get(&1).await.unwrap();
-    settle().await;
-    assert_eq!(
-        database.fetches(),
-        3,
-        "150 s of waiting are not due to a back-off of 100 ms"
-    );
-}
-
-/// A source that may ask the cache that it is the source of.
-fn reentrant(
-    asks: fn(u64) -> Option<u64>,
-    build: impl FnOnce(CacheBuilder<u64, u64, String>) -> CacheBuilder<u64, u64, String>,
-) -> Tested {
-    let own: Arc<OnceLock<Tested>> = Arc::default();
-    let of_source = Arc::clone(&own);
-    let source = move |key: u64| {
-        let cache = of_source.get().unwrap().clone();
-        async move {
-            let Some(other) = asks(key) else { return Ok(Some(0)) };
-            match cache.get(&other).await {
-                Ok(depth) => Ok(depth.map(|depth| depth + 1)),
-                Err(error) => Err(error.to_string()),
-            }
-        }
-    };
-    let cache = build(Cache::builder(source).fresh_for(HOUR)).build();
-    assert!(own.set(cache.clone()).is_ok());
-    cache
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_source_may_ask_the_same_cache_for_other_keys() {
-    let cache = reentrant(|key| key.checked_sub(1), |builder| builder);
-    assert_eq!(cache.get(&100).await.unwrap(), Some(100));
-    assert_eq!(cache.stats().entries, 101);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_source_that_asks_for_its_own_key_ends_by_the_timeout() {
-    let cache = reentrant(Some, |builder| builder);
-    let began = tokio::time::Instant::now();
-    assert!(matches!(cache.get(&1).await, Err(CacheError::TimedOut(_))));
-    assert_eq!(began.elapsed(), Duration::from_secs(30));
-    settle().await;
-    assert_eq!(cache.stats().in_flight, 0);
-    // So does one that asks in a circle, and one whose only turn is its own.
-    let cache = reentrant(|key| Some(key ^ 1), |builder| builder);
-    assert!(cache.get(&1).await.is_err());
-    let cache = reentrant(|key| key.checked_sub(1), |builder| builder.max_fetches(1));
-    assert!(cache.get(&1).await.is_err());
-    settle().await;
-    assert_eq!((cache.stats().in_flight, cache.stats().in_line), (0, 0));
+    for (further, fetches) in [(0, 2), (99, 2), (1, 3)] {
+        ticks.turn(further);
+        cache.get(&1).await.unwrap();
+        settle().await;
+        assert_eq!(
+            database.fetches(),
+            fetches,
+            "150 s of waiting are not due to a back-off of 100 ms"
+        );
+    }
 }

@@ -260,3 +260,38 @@ fn block_on<F: Future>(future: F) -> F::Output {
         std::thread::park_timeout(Duration::from_secs(30));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_refreshes_that_overlap_what_has_come_is_kept() {
+    let database = Database::shut().with(1, 1);
+    let cache = lasting(&database).build();
+    cache.insert(1, 1);
+    let refresh = || {
+        let cache = cache.clone();
+        tokio::spawn(async move { cache.refresh(&1).await })
+    };
+    database.set(1, 2);
+    let first = refresh();
+    settle().await;
+    database.fail(true);
+    let second = refresh();
+    settle().await;
+    database.let_through(1);
+    assert_eq!(first.await.unwrap().unwrap(), Some(2));
+    assert_eq!(
+        cache.get(&1).await.unwrap(),
+        Some(2),
+        "while the second one is in the air"
+    );
+    database.let_through(1);
+    second.await.unwrap().unwrap_err();
+    assert_eq!(cache.get(&1).await.unwrap(), Some(2), "nothing came of the second one");
+    // What began earlier does not replace what began later.
+    database.fail(false);
+    let first = refresh();
+    settle().await;
+    cache.insert(1, 3);
+    database.let_through(1);
+    assert_eq!(first.await.unwrap().unwrap(), Some(2));
+    assert_eq!(cache.get(&1).await.unwrap(), Some(3));
+}

@@ -240,3 +240,30 @@ fn limits_that_let_nothing_through_are_refused_where_they_are_set() {
         assert!(std::panic::catch_unwind(set).is_err());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_callers_own_many_keys_wait_for_one_another_and_not_for_strangers() {
+    let database = Database::open();
+    for key in 0..1_000 {
+        database.set(key, key + 1);
+    }
+    let cache = lasting(&database).max_flights(7).max_fetches(3).build();
+    let answers = cache.get_many(0..1_000).await;
+    for (key, answer) in (0..).zip(answers) {
+        assert_eq!(answer.unwrap(), Some(key + 1));
+    }
+    assert_eq!((cache.stats().in_flight, database.fetches()), (0, 1_000));
+    // Where others have all flights there is nothing of one's own to wait for.
+    let shut = Database::shut();
+    let cache = lasting(&shut).max_flights(1).build();
+    let other = begin_get(&cache, 1).await;
+    assert!(
+        cache
+            .get_many([2, 3])
+            .await
+            .iter()
+            .all(|answer| matches!(answer, Err(CacheError::Overloaded)))
+    );
+    shut.let_through(1);
+    other.await.unwrap().unwrap();
+}

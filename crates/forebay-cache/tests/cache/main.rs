@@ -14,6 +14,7 @@ mod hot;
 mod limits;
 mod many;
 mod model;
+mod nested;
 mod panics;
 mod pitfalls;
 mod states;

@@ -205,7 +205,10 @@ fn a_loop_over_what_was_read_twice_before_hits() {
         hits_in_100(&store, (0..keys).flat_map(|key| [key, key]));
         let hits = hits_in_100(&store, (0..100 * keys).map(|step| step % keys));
         let best = 100 * capacity / keys;
-        assert!(hits >= least.min(best - 6), "{hits} % at {capacity}, where no more than {best} are possible");
+        assert!(
+            hits >= least.min(best - 6),
+            "{hits} % at {capacity}, where no more than {best} are possible"
+        );
     }
 }
 
@@ -216,13 +219,20 @@ fn each_phase_has_the_hits_that_it_can_have() {
         let recent = |phase: u64| {
             (0..30 * capacity).map(move |at| {
                 let newest = phase * 100_000_000 + at / 2 + capacity;
-                if at % 2 == 0 { newest } else { newest - at * 7_919 % (capacity / 2) }
+                if at % 2 == 0 {
+                    newest
+                } else {
+                    newest - at * 7_919 % (capacity / 2)
+                }
             })
         };
         let round = |phase: u64| (0..30 * capacity).map(move |at| (phase + 50) * 100_000_000 + at % (capacity * 3 / 2));
         for phase in 0..3 {
             let hits = hits_in_100(&store, recent(phase));
-            assert!(hits >= 38, "{hits} of 50 % where the latest are read again, phase {phase}, {capacity}");
+            assert!(
+                hits >= 38,
+                "{hits} of 50 % where the latest are read again, phase {phase}, {capacity}"
+            );
             let hits = hits_in_100(&store, round(phase));
             assert!(hits >= 48, "{hits} of 63 % in a loop, phase {phase}, {capacity}");
         }

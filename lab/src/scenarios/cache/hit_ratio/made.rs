@@ -35,7 +35,9 @@ pub(super) fn zipf(exponent: f64) -> Vec<u64> {
 /// By Zipf's law; who is asked for often changes slowly.
 pub(super) fn drifting_zipf() -> Vec<u64> {
     let mut draw = Zipf::new(0.99);
-    (0..400_000).map(|at| draw.key() * 7_919 % (KEYS + 11) + at / 20).collect()
+    (0..400_000)
+        .map(|at| draw.key() * 7_919 % (KEYS + 11) + at / 20)
+        .collect()
 }
 
 /// By Zipf's law, and now and then very many one after the other that nobody asks for again.
@@ -129,7 +131,8 @@ mod tests {
         assert_eq!(twice_then_loop()[..4], [0, 0, 1, 1]);
         assert_eq!(twice_then_loop()[2_000..2_003], [0, 1, 2]);
         assert_eq!(loops().into_iter().collect::<HashSet<_>>().len(), 3_000);
-        let most_asked_for = |requests: Vec<u64>| requests.iter().filter(|key| **key == 0).count() as f64 / requests.len() as f64;
+        let most_asked_for =
+            |requests: Vec<u64>| requests.iter().filter(|key| **key == 0).count() as f64 / requests.len() as f64;
         assert!((0.08..0.11).contains(&most_asked_for(zipf(0.99))));
         assert!((0.01..0.02).contains(&most_asked_for(zipf(0.7))));
         let new = just_now().into_iter().collect::<HashSet<_>>().len();
