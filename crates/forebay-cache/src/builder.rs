@@ -217,6 +217,8 @@ where
     /// line; the key whose readers have waited longest, their times added up, goes first: so one that many want soon overtakes,
     /// and one that a single reader wants is not overtaken for ever. Refreshes in the background go last. Default: no limit.
     ///
+    /// A fetch that itself waits for a cache's flight counts no more from then on, so that those who wait for one another cannot be stuck.
+    ///
     /// # Panics
     ///
     /// When it is 0: nothing could be fetched.

@@ -262,6 +262,16 @@ use forebay_batch::load::Key;
 ///
 /// Over a [`Loader`](forebay_batch::load::Loader) the misses and refreshes of many keys become few fetches:
 /// `Cache::builder(loader)`.
+///
+/// # Which entry goes
+///
+/// When room is needed the entry goes that can be spared most: by recency, by frequency, or by how soon a key comes back, whichever of four
+/// rules has the most hits on a sample of the keys. They are tried on small caches of their own, which take less than 100 KiB.
+///
+/// # A source that gets from caches
+///
+/// A source may get from a cache, this one too, at any depth. A get that would wait for its own fetch, directly or over others and other caches,
+/// is refused at once with [`CacheError::Circle`]. That holds in the fetch's own task, not in tasks that it spawns.
 pub struct Cache<K, V, E = Infallible> {
     core: Arc<Core<K, V, E>>,
 }

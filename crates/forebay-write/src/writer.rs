@@ -208,7 +208,8 @@ impl WriterBuilder {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Outside a tokio runtime where the database needs one to begin with, as those over the network do. SQLite needs none before the first
+    /// write.
     pub fn build(self, database: impl Database) -> Writer {
         let in_flight = database.in_flight();
         let (shared, lanes) = match self.max_in_flight {
@@ -248,7 +249,7 @@ impl Writer {
     /// A writer with the default limits.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// As [`WriterBuilder::build`].
     pub fn new(database: impl Database) -> Self {
         WriterBuilder::default().build(database)
     }

@@ -17,6 +17,15 @@ fn refused(path: &std::path::Path) -> (Kind, String) {
 }
 
 #[test]
+fn a_writer_needs_no_runtime_to_begin_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = Writer::new(Sqlite::open(folder.path().join("app.db")).unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let made = runtime.block_on(writer.execute("CREATE TABLE t (a)", ()));
+    assert!(made.is_ok(), "{made:?}");
+}
+
+#[test]
 fn what_is_no_database_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("letter.txt");
