@@ -110,6 +110,10 @@ where
     /// The most that all entries may weigh, never exceeded. An entry weighs 1 unless a [`weigher`](Self::weigher) says
     /// otherwise; so this is a number of entries. Default: 10,000. With 0 nothing is kept, and flights are still shared.
     ///
+    /// More values than that can be alive: those that flights have brought and readers have not taken yet (a value a flight,
+    /// [`max_flights`](Self::max_flights) at most), those that readers hold, and those that went and that a reader may still look at, which are at
+    /// most 256 entries and an eighth of the capacity in each of the cache's parts (four a core, or one where the capacity is below 4,096).
+    ///
     /// Keys without a value (missing) are entries too.
     pub fn capacity(mut self, capacity: u64) -> Self {
         self.capacity = capacity;
