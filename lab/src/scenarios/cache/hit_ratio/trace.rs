@@ -98,7 +98,8 @@ impl Trace {
         let mut keys = Vec::new();
         for (at, line) in lines.lines().enumerate() {
             let line = line?;
-            if line.trim().is_empty() {
+            // A star is where one program ended and the next began.
+            if line.trim().is_empty() || line.trim() == "*" {
                 continue;
             }
             let understood = match self {
@@ -138,7 +139,7 @@ mod tests {
     fn requests_for_several_blocks_are_a_request_a_block() {
         let keys = Trace::Oltp.keys(&b"7 1 0 0\n100 3 0 1\n\n7 2 0 2\n"[..]).unwrap();
         assert_eq!(keys, [7, 100, 101, 102, 7, 8]);
-        let keys = Trace::Loop.keys(&b"3\n 1 \n3\n"[..]).unwrap();
+        let keys = Trace::Loop.keys(&b"3\n 1 \n*\n3\n"[..]).unwrap();
         assert_eq!(keys, [3, 1, 3]);
     }
 
