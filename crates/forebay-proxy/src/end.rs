@@ -3,8 +3,8 @@
 use std::io;
 
 use bytes::BytesMut;
-use forebay_pg_link::ConnectError;
-use forebay_pg_wire::error::WireError;
+use forebay_pg_link::{ConnectError, ServerError};
+use forebay_pg_wire::error::{WireError, sqlstate};
 
 use crate::clients::TooMany;
 use crate::frames::{self, BadLength};
@@ -48,7 +48,7 @@ pub(crate) enum End {
 /// The last words to a client, where there are any.
 pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
     match end {
-        End::Unavailable(error) => put_fatal(out, error),
+        End::Unavailable(error) => put_refusal(out, &wire_error(error)),
         End::Server(_) => put_error(out, "08006", &end.to_string(), None, None),
         End::TooLong { .. } => put_error(out, "54000", &end.to_string(), None, None),
         End::Malformed(_) => put_error(out, "08P01", &end.to_string(), None, None),
@@ -62,21 +62,24 @@ pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
     }
 }
 
-pub(crate) fn put_fatal(out: &mut BytesMut, error: &Unavailable) {
+/// What a client is told that there is no connection for: of the server as the server itself said it.
+pub(crate) fn wire_error(error: &Unavailable) -> WireError {
     match error {
-        // As the server itself said it.
-        Unavailable::Connect(ConnectError::Server(said)) => {
-            put_error(
-                out,
-                &said.code,
-                &said.message,
-                said.detail.as_deref(),
-                said.hint.as_deref(),
-            );
+        Unavailable::Connect(ConnectError::Server(said)) => as_said(said),
+        Unavailable::Connect(ConnectError::Authentication(why)) => {
+            WireError::fatal(sqlstate::INVALID_AUTHORIZATION, why.clone())
         }
-        Unavailable::Connect(error) => put_error(out, "08006", &error.to_string(), None, None),
-        error => put_error(out, "53300", &error.to_string(), None, None),
+        Unavailable::Connect(error) => WireError::fatal("08006", error.to_string()),
+        error => WireError::fatal("53300", error.to_string()),
     }
+}
+
+/// In the server's own words.
+pub(crate) fn as_said(said: &ServerError) -> WireError {
+    let mut error = WireError::fatal(sqlstate::of_another_server(&said.code), said.message.clone());
+    error.detail.clone_from(&said.detail);
+    error.hint.clone_from(&said.hint);
+    error
 }
 
 /// As PostgreSQL says it of its own bounds.

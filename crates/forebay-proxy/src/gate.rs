@@ -16,6 +16,7 @@ use forebay_pg_wire::verifier::StoredPassword;
 use tokio::sync::Semaphore;
 
 use crate::credentials::Known;
+use crate::end::as_said;
 use crate::lookup::LookupError;
 use crate::upstream::{Upstream, UpstreamSettings};
 
@@ -158,12 +159,8 @@ async fn computing<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'stat
 /// As the server itself said it, or that it said nothing.
 pub(crate) fn wire_error(error: &ConnectError) -> WireError {
     match error {
-        ConnectError::Server(said) => {
-            let mut error = WireError::fatal(sqlstate::of_another_server(&said.code), said.message.clone());
-            error.detail.clone_from(&said.detail);
-            error.hint.clone_from(&said.hint);
-            error
-        }
+        ConnectError::Server(said) => as_said(said),
+        ConnectError::Authentication(why) => WireError::fatal(sqlstate::INVALID_AUTHORIZATION, why.clone()),
         error => WireError::fatal("08006", format!("the database cannot be reached: {error}")),
     }
 }

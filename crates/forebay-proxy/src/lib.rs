@@ -35,6 +35,7 @@ mod numbers;
 mod outward;
 mod places;
 pub mod pool;
+mod refusal;
 mod relay;
 mod replication;
 mod replies;

@@ -26,11 +26,12 @@ use crate::copying::Copying;
 use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
-use crate::end::{End, put_cancelled, put_end, put_fatal, put_refusal, too_many};
+use crate::end::{End, put_cancelled, put_end, put_refusal, too_many};
 use crate::frames::{self, Frame, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
 use crate::numbers::Numbers;
 use crate::pool::PoolMode;
+use crate::refusal::Refusal;
 use crate::relay::{Relayed, has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
 use crate::settings::Settings;
@@ -117,7 +118,8 @@ enum Wanted {
 impl Session {
     /// Begins a session for a client that has logged in: `output` is what is due to it before its settings.
     ///
-    /// None if there is none to be had; the client has been told why.
+    /// # Errors
+    /// Why there is none to be had, for the log: the client has been told.
     pub async fn begin(
         stream: Connection<Socket>,
         input: BytesMut,
@@ -125,15 +127,11 @@ impl Session {
         identity: &Identity,
         databases: &Arc<Databases>,
         clients: &Arc<Clients>,
-    ) -> Option<Self> {
+    ) -> Result<Self, WireError> {
         let mut client = Client::new(stream, input, output);
         let upstream = match databases.of(&identity.database) {
             Ok(upstream) => upstream,
-            Err(error) => {
-                put_refusal(&mut client.output, &error);
-                client.end().await;
-                return None;
-            }
+            Err(error) => return Err(refused(client, error.into()).await),
         };
         // Whose password is known needs no proof; it would be of a verifier of our own.
         if let Some(proof) = &identity.proof
@@ -143,11 +141,7 @@ impl Session {
         }
         let registration = match registered(clients, identity, &upstream) {
             Ok(registration) => registration,
-            Err(error) => {
-                put_refusal(&mut client.output, &error);
-                client.end().await;
-                return None;
-            }
+            Err(error) => return Err(refused(client, error.into()).await),
         };
         registration.entry.set_doing(Doing::Waiting);
         let beginning = Beginning::of(&identity.parameters);
@@ -158,9 +152,8 @@ impl Session {
         let (pool, welcome) = match first {
             Ok(first) => first,
             Err(error) => {
-                put_fatal(&mut client.output, &error);
-                client.end().await;
-                return None;
+                let refusal = Refusal::of(&error, &identity.user, identity.proof.is_some(), &upstream.settings());
+                return Err(refused(client, refusal).await);
             }
         };
         let mut told = welcome.reported;
@@ -230,7 +223,7 @@ impl Session {
                 clients: Arc::clone(clients),
             })
         });
-        Some(Self {
+        Ok(Self {
             deadlines: Deadlines::of(&limits.timeouts),
             client,
             state,
@@ -674,6 +667,13 @@ impl Session {
         self.client.input.advance(frame.length);
         Some(command)
     }
+}
+
+/// Tells a client that there is no session for it; what is to be logged of that.
+async fn refused(mut client: Client, refusal: Refusal) -> WireError {
+    put_refusal(&mut client.output, &refusal.told);
+    client.end().await;
+    refusal.logged
 }
 
 /// Ready once the client has been at this for too long.

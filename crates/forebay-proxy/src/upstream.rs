@@ -204,7 +204,7 @@ impl UpstreamSettings {
     }
 
     /// Who a client is at the database.
-    fn user_there<'a>(&'a self, user: &'a str) -> &'a str {
+    pub(crate) fn user_there<'a>(&'a self, user: &'a str) -> &'a str {
         match &self.options.config.user {
             Some(service) if self.options.is_service => service,
             _ => user,
@@ -215,6 +215,12 @@ impl UpstreamSettings {
     pub(crate) fn own_verifier(&self, user: &str) -> Option<&Verifier> {
         let (own, verifier) = self.own.as_ref()?;
         (own == user).then_some(verifier)
+    }
+
+    /// Whether it is what a client has proven to the proxy that proves the user to the database, and not something that the database
+    /// itself has said of it.
+    pub(crate) fn takes_proofs_from_clients(&self, user: &str) -> bool {
+        self.lookup.is_none() && !self.options.is_service && self.own_verifier(user).is_none()
     }
 
     /// How many clients of this user there may be, and of its database.

@@ -14,6 +14,9 @@ use crate::listeners::Peer;
 /// Lines within one [`PERIOD`].
 const LINES_MAX: u32 = 20;
 
+/// The database behind could not be asked, which is logged of the database, and not of each who comes meanwhile.
+const UNASKED: &str = "08006";
+
 /// See [`LINES_MAX`].
 const PERIOD: Duration = Duration::from_secs(10);
 
@@ -54,6 +57,10 @@ impl Denials {
     /// Logs that `user`, from `peer`, was not let in.
     pub(crate) fn log(&self, user: &str, peer: Peer, error: &WireError) {
         metrics::counter!("forebay_logins_failed_total").increment(1);
+        if error.sqlstate == UNASKED {
+            tracing::debug!(user, address = %peer, "login failed: {:?}", error.message);
+            return;
+        }
         let line = self.0.lock().next(Instant::now());
         let Line::Behind(left_out) = line else { return };
         if left_out > 0 {

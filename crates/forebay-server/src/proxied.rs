@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::ConnectError;
+use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::gate::Replication;
 use forebay_pg_wire::phase::Phase;
-use forebay_pg_wire::startup::Client;
+use forebay_pg_wire::startup::{Client, StartUpError};
 use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions, replicate};
 use forebay_stream::Socket;
 use parking_lot::RwLock;
@@ -178,8 +179,14 @@ async fn sweep(databases: Weak<Databases>) {
     }
 }
 
+/// It has proven who it is, and there is no session for it all the same.
+fn denied(identity: Identity, error: WireError) -> StartUpError {
+    let user = identity.user;
+    StartUpError::Denied { user, error }
+}
+
 impl Behind for Proxied {
-    async fn serve(&self, client: Client<Socket>, peer: Peer) {
+    async fn serve(&self, client: Client<Socket>, peer: Peer) -> Result<(), StartUpError> {
         let is_admin = self.admins.read().have(&client.user, &client.database);
         let identity = Identity {
             is_admin,
@@ -193,13 +200,18 @@ impl Behind for Proxied {
         };
         let (stream, input) = client.frames.into_parts();
         if identity.replication != Replication::No {
-            return replicate(stream, input, client.output, &identity, &self.databases, &self.clients).await;
+            let served = replicate(stream, input, client.output, &identity, &self.databases, &self.clients).await;
+            return served.map_err(|error| denied(identity, error));
         }
         let begun = Session::begin(stream, input, client.output, &identity, &self.databases, &self.clients).await;
-        if let Some(session) = begun {
-            // While it runs it needs no more of this.
-            drop(identity);
-            session.run().await;
+        match begun {
+            Ok(session) => {
+                // While it runs it needs no more of this.
+                drop(identity);
+                session.run().await;
+                Ok(())
+            }
+            Err(error) => Err(denied(identity, error)),
         }
     }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use forebay_pg_wire::authentication::Authenticator;
 use forebay_pg_wire::gate::{self, Gate};
 use forebay_pg_wire::phase::Phase;
-use forebay_pg_wire::startup::{Client, Handshake};
+use forebay_pg_wire::startup::{Client, Handshake, StartUpError};
 use forebay_stream::Socket;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
@@ -176,7 +176,7 @@ impl Database {
 }
 
 impl Behind for Database {
-    async fn serve(&self, client: Client<Socket>, peer: Peer) {
+    async fn serve(&self, client: Client<Socket>, peer: Peer) -> Result<(), StartUpError> {
         match self {
             Self::Embedded(embedded) => embedded.serve(client, peer).await,
             Self::Proxied(proxied) => proxied.serve(client, peer).await,

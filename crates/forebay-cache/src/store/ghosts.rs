@@ -113,7 +113,11 @@ mod tests {
     #[test]
     fn remembers_four_capacities_and_answers_once() {
         let mut ghosts = Ghosts::new();
-        assert_eq!(ghosts.take(tag(1), 0, SPAN), None, "nothing is remembered before the first eviction");
+        assert_eq!(
+            ghosts.take(tag(1), 0, SPAN),
+            None,
+            "nothing is remembered before the first eviction"
+        );
         for key in 0..128 {
             ghosts.remember(tag(key), at(4 * key, (key % 16) as u8), 4 * key, 128);
         }

@@ -361,14 +361,7 @@ impl<'a> Write<'a> {
             locked.replace(old, self.hash, self.weight, key, record);
         } else {
             let filling = self.done.evicted == 0;
-            locked.link(
-                self.hash,
-                self.weight,
-                key,
-                record,
-                self.memory.flatten(),
-                filling,
-            );
+            locked.link(self.hash, self.weight, key, record, self.memory.flatten(), filling);
         }
         self.reservation.spend(u64::from(self.weight));
         self.done.replaced = existing.is_some();

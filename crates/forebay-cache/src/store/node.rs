@@ -172,7 +172,10 @@ mod tests {
         let node = Node::free();
         let epoch = 1 << HALVED_AFTER;
         node.remember(12, epoch - 1);
-        assert_eq!((node.uses(epoch - 1), node.uses(epoch), node.uses(3 * epoch)), (12, 6, 1));
+        assert_eq!(
+            (node.uses(epoch - 1), node.uses(epoch), node.uses(3 * epoch)),
+            (12, 6, 1)
+        );
         assert_eq!(node.uses(20 * epoch), 0);
         assert!(node.mark_used(2 * epoch));
         assert_eq!(node.uses(2 * epoch), 4, "halved twice, and one more");

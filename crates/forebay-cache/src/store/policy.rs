@@ -105,14 +105,7 @@ impl Policy {
     }
 
     /// A new entry, whose key was not there. `filling`: nothing had to go for it.
-    pub(super) fn admit(
-        &mut self,
-        nodes: &impl Nodes,
-        number: u32,
-        memory: Option<Memory>,
-        filling: bool,
-        rule: Rule,
-    ) {
+    pub(super) fn admit(&mut self, nodes: &impl Nodes, number: u32, memory: Option<Memory>, filling: bool, rule: Rule) {
         let node = nodes.node(number);
         let weight = node.weight();
         self.missed += weight;

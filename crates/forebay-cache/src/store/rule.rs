@@ -25,8 +25,20 @@ pub(super) struct Rule {
 /// The first one is followed until another one is known to be better. It keeps most of a loop that is larger than the store, which no
 /// time is left to learn where it is short.
 pub(super) const RULES: [Rule; 4] = [
-    Rule { small: 5, by: By::Reuse },
-    Rule { small: 5, by: By::Frequency },
-    Rule { small: 100, by: By::Reuse },
-    Rule { small: 1_000, by: By::Turn },
+    Rule {
+        small: 5,
+        by: By::Reuse,
+    },
+    Rule {
+        small: 5,
+        by: By::Frequency,
+    },
+    Rule {
+        small: 100,
+        by: By::Reuse,
+    },
+    Rule {
+        small: 1_000,
+        by: By::Turn,
+    },
 ];

@@ -1,6 +1,6 @@
 //! What is read anew on SIGHUP, while clients are there.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use testbed::{Folder, Forebay, Postgres};
@@ -211,7 +211,7 @@ fn what_is_logged_changes_too() {
 }
 
 /// Adds a user of the proxy's own, or removes one.
-fn change_user(file: &PathBuf, action: &str, name: &str) {
+pub(crate) fn change_user(file: &Path, action: &str, name: &str) {
     let mut command = Command::new(PROGRAM);
     command.args(["user", action, name, "--users"]).arg(file);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
