@@ -89,16 +89,24 @@ impl UpstreamOptions {
         }
     }
 
-    /// Whether connections can be made like this, as far as can be said without making one.
+    /// Whether connections can be made like this, as far as can be said without making one: as [some user](Self::check_as), and as each
+    /// of whom a certificate is said.
     ///
     /// # Errors
     /// [`ConnectError::Tls`] where files of certificates cannot be used.
     pub fn check(&self) -> Result<(), ConnectError> {
-        let settings = UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None)))?;
-        settings.connector("nobody", "none")?;
+        self.check_as("nobody")?;
         let certified = self.users.iter().filter(|(_, user)| user.certificate.is_some());
-        let mut certified = certified.map(|(name, _)| name.as_str());
-        certified.try_for_each(|name| settings.connector(name, "none").map(drop))
+        certified.map(|(name, _)| self.check_as(name)).collect()
+    }
+
+    /// The same as this user.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_as(&self, user: &str) -> Result<(), ConnectError> {
+        let settings = UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None)))?;
+        settings.connector(user, "none").map(drop)
     }
 }
 

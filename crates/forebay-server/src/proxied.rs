@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use crate::config::Options;
 use crate::config::databases::{Admins, ProxyOptions, UpstreamSettings};
 use crate::door::Behind;
+use crate::error::ServeError;
 use crate::handover::Predecessor;
 use crate::listeners::Peer;
 
@@ -54,9 +55,11 @@ impl Proxied {
         options: &ProxyOptions,
         phase: watch::Receiver<Phase>,
         predecessor: Option<Arc<Predecessor>>,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Self, ServeError> {
+        check(options)?;
         let (named, other) = upstreams(options);
-        let databases = Arc::new(Databases::new(named, other, options.max_upstream_connections)?);
+        let databases = Databases::new(named, other, options.max_upstream_connections).map_err(of_some_database)?;
+        let databases = Arc::new(databases);
         let clients = Arc::<Clients>::default();
         tokio::spawn(sweep(Arc::downgrade(&databases)));
         tokio::spawn(tell(Arc::downgrade(&clients), phase.clone()));
@@ -71,9 +74,11 @@ impl Proxied {
     }
 
     /// From now on it is a proxy of these; who is connected stays.
-    pub(crate) fn change(&self, options: &ProxyOptions) -> Result<(), ConnectError> {
+    pub(crate) fn change(&self, options: &ProxyOptions) -> Result<(), ServeError> {
+        check(options)?;
         let (named, other) = upstreams(options);
-        self.databases.change(named, other, options.max_upstream_connections)?;
+        let changed = self.databases.change(named, other, options.max_upstream_connections);
+        changed.map_err(of_some_database)?;
         *self.admins.write() = options.admins.clone();
         Ok(())
     }
@@ -130,6 +135,12 @@ impl Proxied {
     }
 }
 
+/// What could be used when it was checked, a moment ago, cannot be any more.
+fn of_some_database(error: ConnectError) -> ServeError {
+    let database = None;
+    ServeError::Upstream { database, error }
+}
+
 /// Those with names, and what has all others.
 fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<UpstreamOptions>) {
     let upstream = |settings: &UpstreamSettings| {
@@ -155,11 +166,28 @@ fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<
 /// Whether connections can be made like this, as far as can be said without making one.
 ///
 /// # Errors
-/// [`ConnectError`] of the first that cannot.
-pub(crate) fn check(options: &ProxyOptions) -> Result<(), ConnectError> {
+/// [`ServeError`] of the first that cannot, and whose it is.
+pub(crate) fn check(options: &ProxyOptions) -> Result<(), ServeError> {
     let (named, other) = upstreams(options);
-    let all = named.iter().map(|(_, upstream)| upstream).chain(&other);
-    all.into_iter().try_for_each(UpstreamOptions::check)
+    let named = named.into_iter().map(|(name, upstream)| (Some(name), upstream));
+    for (database, upstream) in named.chain(other.map(|upstream| (None, upstream))) {
+        upstream
+            .check_as("nobody")
+            .map_err(|error| ServeError::Upstream { database, error })?;
+        for (user, said) in options.users.iter() {
+            let Some((_, key)) = &said.certificate else { continue };
+            upstream.check_as(user).map_err(|error| ServeError::Certificate {
+                user: user.clone(),
+                // What is wrong with a file is told with its name.
+                option: match error.to_string().contains(&*key.to_string_lossy()) {
+                    true => "sslkey",
+                    false => "sslcert",
+                },
+                error,
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Tells clients how far the server's life is.
