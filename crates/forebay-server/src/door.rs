@@ -90,8 +90,10 @@ pub(crate) async fn accept<B: Behind>(
         sessions.spawn(async move {
             let _place = place;
             let led_in = lead_in(stream, peer, &handshake, &*behind, phase, refusal).await;
-            if let Err(StartUpError::Denied { user, error }) = led_in {
-                denials.log(&user, peer, &error);
+            match led_in {
+                Err(StartUpError::Denied { user, error }) => denials.log(&user, peer, &error),
+                Err(StartUpError::Tls(error)) => denials.log_certificate(peer, &error),
+                _ => {}
             }
         });
     }
