@@ -129,10 +129,8 @@ mod present {
         }
     }
 
-    /// With what the system says of it.
-    fn of_file(file: &Path, error: &(impl std::error::Error + 'static)) -> ConnectError {
-        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        ConnectError::Tls(format!("{}: {why}", file.display()))
+    fn of_file(file: &Path, error: &impl std::fmt::Display) -> ConnectError {
+        ConnectError::Tls(format!("{}: {error}", file.display()))
     }
 
     /// What the setting checks of the server's certificate.

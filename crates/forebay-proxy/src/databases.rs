@@ -188,6 +188,11 @@ impl Databases {
         }
     }
 
+    /// Tries whether all can be reached, and has the log say which cannot.
+    pub async fn try_all(&self) {
+        self.unreachable().await;
+    }
+
     /// What cannot be reached of what clients may name: the names of databases, and none for what has all others.
     pub async fn unreachable(&self) -> Vec<Option<String>> {
         let upstreams: Vec<(Option<String>, Arc<Upstream>)> = {

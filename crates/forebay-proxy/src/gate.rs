@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use crate::credentials::Known;
 use crate::end::as_said;
 use crate::lookup::LookupError;
+use crate::reach::is_loss;
 use crate::upstream::{Upstream, UpstreamSettings};
 
 impl Gate for Upstream {
@@ -37,7 +38,7 @@ impl Gate for Upstream {
             if let Some(lookup) = &settings.lookup {
                 return match lookup.of(applicant.user).await {
                     Ok(stored) => Ok(Demand::Proof(stored)),
-                    Err(error) => Err(unasked(&error, applicant.user)),
+                    Err(error) => Err(self.unasked(error, applicant.user)),
                 };
             }
             // Who comes for the log is asked about each time: what the server says of others is not said of it.
@@ -120,17 +121,23 @@ impl Gate for Upstream {
                 Some(lookup) => lookup
                     .again(applicant.user)
                     .await
-                    .map_err(|error| unasked(&error, applicant.user)),
+                    .map_err(|error| self.unasked(error, applicant.user)),
                 None => Ok(None),
             }
         })
     }
 }
 
-/// Nobody is let in of whom nothing is known.
-fn unasked(error: &LookupError, user: &str) -> WireError {
-    tracing::error!(%error, user, "what is stored of a user's password could not be asked");
-    WireError::fatal("08006", "the database could not be asked about this user")
+impl Upstream {
+    /// Nobody is let in of whom nothing is known.
+    fn unasked(&self, error: LookupError, user: &str) -> WireError {
+        match error {
+            // It is logged once for all.
+            LookupError::Connect(error) if is_loss(&error) => self.connected::<()>(&Err(error)),
+            error => tracing::error!(%error, user, "what is stored of a user's password could not be asked"),
+        }
+        WireError::fatal("08006", "the database could not be asked about this user")
+    }
 }
 
 impl UpstreamSettings {

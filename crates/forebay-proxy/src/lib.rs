@@ -35,6 +35,7 @@ mod numbers;
 mod outward;
 mod places;
 pub mod pool;
+mod reach;
 mod refusal;
 mod relay;
 mod replication;

@@ -83,7 +83,9 @@ async fn connect(upstream: &Upstream, identity: &Identity) -> Result<Link, Conne
             .or_else(|| upstream.credentials.secret(&identity.user)),
     };
     let connector = settings.connector(&identity.user, &identity.database)?;
-    connector.beginning(&parameters, secret).connect().await
+    let connected = connector.beginning(&parameters, secret).connect().await;
+    upstream.connected(&connected);
+    connected
 }
 
 async fn relay(

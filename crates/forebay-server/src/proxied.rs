@@ -50,7 +50,7 @@ impl Proxied {
         }
     }
 
-    /// Connects to nothing yet.
+    /// Connects to nothing yet, but to see whether somebody listens there.
     pub(crate) fn new(
         options: &ProxyOptions,
         phase: watch::Receiver<Phase>,
@@ -62,6 +62,8 @@ impl Proxied {
         let databases = Arc::new(databases);
         let clients = Arc::<Clients>::default();
         tokio::spawn(sweep(Arc::downgrade(&databases)));
+        let tried = Arc::clone(&databases);
+        tokio::spawn(async move { tried.try_all().await });
         tokio::spawn(tell(Arc::downgrade(&clients), phase.clone()));
         Ok(Self {
             databases,

@@ -88,7 +88,7 @@ async fn until_told_to_stop(settings: &Settings, options: Options, log: &Log) ->
             Ok(()) => tracing::info!("options are read anew"),
             Err(error) => {
                 let error = error.in_file_of(settings).in_one_line();
-                tracing::error!(error, "options cannot be used, all stays as it was");
+                tracing::error!(%error, "options cannot be used, all stays as it was");
             }
         }
     }

@@ -172,7 +172,7 @@ fn what_cannot_be_used_is_said_with_its_line_and_changes_nothing() {
     let mut reloadable = Reloadable::start(&good, &[]);
     let mut client = reloadable.at("shop").unwrap();
     for (text, told) in [
-        (format!("{good}colour = 3\n"), "line 4: unknown field `colour`\"\n"),
+        (format!("{good}colour = 3\n"), "line 4: unknown field `colour`\n"),
         (format!("{good}max_waiting = 0\n"), "line 4: max_waiting: of database"),
         (format!("max_waiting = 0\n{good}"), "line 1: max_waiting: 0 is not"),
         (format!("users = \"/nowhere\"\n{good}"), "line 1: users file /nowhere"),
@@ -182,7 +182,7 @@ fn what_cannot_be_used_is_said_with_its_line_and_changes_nothing() {
         ),
         (
             format!("{good}[[user]]\nname = \"ann\"\nsslcert = \"/nowhere.pem\"\nsslkey = \"/nowhere.key\"\n"),
-            "line 7: user \"ann\": TLS: /nowhere.key: No such file",
+            "line 7: user \"ann\": TLS: /nowhere.key: I/O error: No such file",
         ),
         (
             good.replace("postgresql", "mysql"),
