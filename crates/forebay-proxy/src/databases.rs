@@ -155,6 +155,12 @@ impl Databases {
         pools
     }
 
+    /// Whether it is one that was named, or somebody is, or was of late, at one of this name.
+    pub(crate) fn is_in_use(&self, name: &str) -> bool {
+        let is_named = self.known.read().named.contains_key(name);
+        is_named || self.all().iter().any(|upstream| !upstream.pools(Some(name)).is_empty())
+    }
+
     /// Lends nothing of this database, or of any, from now on; the pools that are to be given all back.
     pub(crate) fn pause(&self, database: Option<&str>) -> Result<Vec<Arc<Pool>>, WireError> {
         let upstreams = self.one_or_all(database)?;

@@ -544,7 +544,10 @@ impl Session {
     /// Does what is asked of the console. A client that goes meanwhile, or is told to, waits for nothing.
     async fn command(&mut self, command: &Command) -> Result<(), End> {
         let console = self.console.as_ref().expect("there is no command without it");
-        let outcome = match console.run(command) {
+        let notice = console.notice(command);
+        let outcome = console.run(command);
+        self.log(command, &outcome);
+        let outcome = match outcome {
             Outcome::Emptying(pools) => {
                 let entry = Arc::clone(&self.state.registration.entry);
                 let mut emptied = pin!(async {
@@ -573,7 +576,7 @@ impl Session {
             }
             outcome => outcome,
         };
-        self.answer(&outcome);
+        self.answer(notice.as_ref(), &outcome);
         Ok(())
     }
 
@@ -592,14 +595,38 @@ impl Session {
                 )
                 .with_hint("A session that has just begun keeps none."),
             ),
-            command => console.run(&command),
+            ref command => console.run(command),
         };
-        self.answer(&outcome);
+        let notice = console.notice(&command);
+        self.log(&command, &outcome);
+        self.answer(notice.as_ref(), &outcome);
+    }
+
+    /// Logs what a command changes, from when on it does: a pause may wait for long.
+    fn log(&self, command: &Command, outcome: &Outcome) {
+        let Some(change) = command.change() else { return };
+        let who = &self.state.registration.entry.who;
+        let by = format!("{}@{}", who.user, who.database);
+        let address = who.address.map(tracing::field::display);
+        match outcome {
+            Outcome::Refused(error) => {
+                tracing::info!(
+                    by,
+                    address,
+                    sqlstate = error.sqlstate,
+                    "refused on the console: {change}"
+                );
+            }
+            _ => tracing::info!(by, address, "on the console: {change}"),
+        }
     }
 
     /// Answers a command.
-    fn answer(&mut self, outcome: &Outcome) {
+    fn answer(&mut self, notice: Option<&WireError>, outcome: &Outcome) {
         let out = &mut self.client.output;
+        if let (Some(notice), false) = (notice, matches!(outcome, Outcome::Refused(_))) {
+            notice.encode(out);
+        }
         match outcome {
             Outcome::Rows(rows) => rows.put(out),
             Outcome::Done(tag) => console::put_done(out, tag),
