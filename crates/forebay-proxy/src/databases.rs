@@ -5,16 +5,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Host;
 use forebay_pg_wire::error::{Severity, WireError};
 use forebay_pg_wire::gate::{Applicant, Demand, Gate, Verdict};
 use forebay_pg_wire::verifier::StoredPassword;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::task::JoinSet;
 
 use crate::cap::Cap;
+use crate::counters::Tally;
 use crate::pool::{Pool, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
 
@@ -25,6 +27,24 @@ const NO_SUCH_DATABASE: &str = "3D000";
 #[derive(Debug)]
 pub struct Databases {
     known: RwLock<Known>,
+    tallies: Mutex<Tallies>,
+}
+
+/// Of what pools know of statements.
+#[derive(Debug, Default)]
+struct Tallies {
+    trips: Tally,
+    joined: Tally,
+}
+
+/// How statements that were shared have travelled, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Travelled {
+    /// On how many trips to servers.
+    pub trips: u64,
+    /// How many had the answer to what others had asked already.
+    pub joined: u64,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +113,7 @@ impl Databases {
                 left: Vec::new(),
                 caps,
             }),
+            tallies: Mutex::default(),
         })
     }
 
@@ -231,9 +252,29 @@ impl Databases {
         all
     }
 
+    /// How statements that were shared have travelled. Of what is forgotten of statements meanwhile the last second may be missing.
+    pub fn travelled(&self) -> Travelled {
+        let (mut trips, mut joined) = (0, 0);
+        for (_, pool) in self.pools() {
+            for plan in pool.companies.all().iter().flat_map(|company| company.plans()) {
+                trips += plan.counts.trips();
+                joined += plan.counts.joined.load(Ordering::Relaxed);
+            }
+        }
+        let mut tallies = self.tallies.lock();
+        tallies.trips.is_now(trips);
+        tallies.joined.is_now(joined);
+        Travelled {
+            trips: tallies.trips.total(),
+            joined: tallies.joined.total(),
+        }
+    }
+
     /// Closes connections that have been idle for too long or are too old, makes those that are to be there, and forgets pools that nobody
     /// uses. To be called now and then, in a runtime.
     pub fn sweep(&self) {
+        // Before pools are forgotten.
+        self.travelled();
         for upstream in self.all() {
             upstream.sweep();
         }

@@ -19,6 +19,7 @@ mod client;
 mod clients;
 mod console;
 mod copying;
+mod counters;
 mod credentials;
 mod databases;
 mod deadlines;
@@ -50,7 +51,8 @@ mod upstream;
 mod welcome;
 
 pub use self::clients::Clients;
-pub use self::databases::Databases;
+pub use self::counters::Counted;
+pub use self::databases::{Databases, Travelled};
 pub use self::replication::replicate;
 pub use self::session::{Identity, Session};
 pub use self::upstream::{UpstreamOptions, UserOptions};

@@ -26,7 +26,7 @@ use crate::copying::Copying;
 use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
-use crate::end::{End, put_cancelled, put_end, put_refusal, too_many};
+use crate::end::{End, last_word, put_cancelled, put_refusal, too_many};
 use crate::frames::{self, Frame, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
 use crate::numbers::Numbers;
@@ -47,7 +47,7 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(1);
 /// and held, where it is no longer than this.
 const STOPPED_BYTES_MAX: usize = 4 << 20;
 /// What was cancelled is refused so.
-const CANCELLED: &[u8] = b"57014";
+const WAS_CANCELLED: &str = "57014";
 /// What a session has left is forgotten within this time, or its connection is closed.
 const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -242,7 +242,10 @@ impl Session {
             End::Client => {}
             ended => {
                 tracing::debug!(%ended, "a session has ended");
-                put_end(&mut self.client.output, ended);
+                if let Some(error) = last_word(ended) {
+                    self.state.registration.counters().told(error.sqlstate);
+                    put_refusal(&mut self.client.output, &error);
+                }
             }
         }
         self.client.end().await;
@@ -439,7 +442,7 @@ impl Session {
         match answered {
             Ok(Ok(())) => {
                 let said = &self.client.output[said_before..];
-                if is_between && let Some(at) = frames::last_refusal(said, CANCELLED) {
+                if is_between && let Some(at) = frames::last_refusal(said, WAS_CANCELLED.as_bytes()) {
                     // What ended it is the end of the session, as the client sees it.
                     self.client.output.truncate(said_before + at);
                 }
@@ -508,6 +511,7 @@ impl Session {
         }
         output.extend_from_slice(&said);
         frames::put(output, b'Z', &[b"I"]);
+        self.state.registration.counters().was_shared();
         self.state.has_travelled(travelling.kind, travelling.asked);
         Ok(None)
     }
@@ -516,6 +520,7 @@ impl Session {
     fn is_cancelled(&mut self, asked: Asked) {
         self.client.input.advance(asked.length);
         put_cancelled(&mut self.client.output);
+        self.state.registration.counters().told(WAS_CANCELLED);
         frames::put(&mut self.client.output, b'Z', &[b"I"]);
         self.state.keep_unnamed(asked);
     }
@@ -630,7 +635,10 @@ impl Session {
         match outcome {
             Outcome::Rows(rows) => rows.put(out),
             Outcome::Done(tag) => console::put_done(out, tag),
-            Outcome::Refused(error) => error.encode(out),
+            Outcome::Refused(error) => {
+                self.state.registration.counters().told(error.sqlstate);
+                error.encode(out);
+            }
             Outcome::Emptying(_) => unreachable!("it was waited for"),
         }
         frames::put(out, b'Z', &[b"I"]);

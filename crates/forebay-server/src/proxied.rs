@@ -134,6 +134,16 @@ impl Proxied {
         metrics::gauge!("forebay_server_connections").set(stats.open as f64);
         metrics::gauge!("forebay_server_connections_idle").set(stats.idle as f64);
         metrics::gauge!("forebay_clients_waiting").set(stats.waiting as f64);
+        let counts = self.clients.counts();
+        for (way, count) in [("alone", counts.alone), ("shared", counts.shared)] {
+            metrics::counter!("forebay_statements_total", "way" => way).absolute(count);
+        }
+        for (sqlstate, count) in counts.errors {
+            metrics::counter!("forebay_errors_total", "sqlstate" => sqlstate).absolute(count);
+        }
+        let travelled = self.databases.travelled();
+        metrics::counter!("forebay_trips_total").absolute(travelled.trips);
+        metrics::counter!("forebay_statements_joined_total").absolute(travelled.joined);
     }
 }
 
