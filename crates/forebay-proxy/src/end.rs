@@ -68,6 +68,9 @@ pub(crate) fn wire_error(error: &Unavailable) -> WireError {
         Unavailable::Connect(ConnectError::Authentication(why)) => {
             WireError::fatal(sqlstate::INVALID_AUTHORIZATION, why.clone())
         }
+        Unavailable::Connect(error @ ConnectError::NoPassword) => {
+            WireError::fatal(sqlstate::INVALID_AUTHORIZATION, error.to_string())
+        }
         Unavailable::Connect(error) => WireError::fatal("08006", error.to_string()),
         error => WireError::fatal("53300", error.to_string()),
     }
