@@ -315,6 +315,51 @@ async fn a_certificate_lets_its_own_user_in() {
     assert_eq!(proxy.metric("forebay_logins_failed_total").unwrap(), Some(6.0));
 }
 
+/// What the guide says to type, typed.
+#[test]
+fn the_guides_certificates_are_taken() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/operating.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let folder = Folder::new("certificates", None).unwrap();
+    let lines: Vec<&str> = guide
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ openssl "))
+        .collect();
+    assert_eq!(lines.len(), 3, "an authority, a server's and a client's");
+    let shell = |line: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", line]).current_dir(folder.path()).output().unwrap()
+    };
+    for line in lines {
+        let made = shell(&format!("openssl {line}"));
+        assert!(made.status.success(), "{line}: {made:?}");
+    }
+    folder.place("hba.conf", "hostssl all ann all cert\n", None).unwrap();
+    let file = |name: &str| folder.file(name).to_str().unwrap().to_owned();
+    let arguments = [
+        ("--tls-certificate", file("server.pem")),
+        ("--tls-key", file("server.key")),
+        ("--tls-client-ca", file("authority.pem")),
+        ("--hba-file", file("hba.conf")),
+    ];
+    let arguments: Vec<&str> = arguments.iter().flat_map(|(name, value)| [*name, value]).collect();
+    let behind = started();
+    straight(&behind).query("CREATE ROLE ann LOGIN").expect("created");
+    let proxy = proxy(&behind, &arguments);
+    let line = guide
+        .split('`')
+        .find(|code| code.starts_with("psql \"host=localhost"))
+        .unwrap();
+    let line = line
+        .replace(
+            "port=6432",
+            &format!("hostaddr=127.0.0.1 port={}", proxy.address().port()),
+        )
+        .replace("dbname=shop", "dbname=postgres");
+    let told = shell(&format!("{line} -XAtc 'SELECT current_user'"));
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "ann\n", "{told:?}");
+}
+
 /// Who signs, and its own certificate in PEM.
 pub(crate) fn authority(name: &str) -> (Issuer, String) {
     let mut parameters = rcgen::CertificateParams::default();

@@ -257,7 +257,11 @@ async fn whom_the_proxy_lets_in_and_the_database_does_not_is_told_logged_and_cou
     let mut trusting = crate::proxy(server, &["--hba-file", file.to_str().unwrap()]);
     let [code, detail, hint] = refused_with(trusting.address(), "scram", "postgres", "secret").await;
     assert_eq!((code.as_deref(), detail, hint), (Some("28000"), None, None));
-    let logged = |output: &str| output.contains("refused the proxy as \\\"scram\\\": the server asks for a password").then_some(());
+    let logged = |output: &str| {
+        output
+            .contains("refused the proxy as \\\"scram\\\": the server asks for a password")
+            .then_some(())
+    };
     trusting.wait_for_output(PATIENCE, logged).unwrap();
 }
 
