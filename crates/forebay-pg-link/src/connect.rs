@@ -81,6 +81,11 @@ impl Connector {
         &self.config
     }
 
+    /// Where to, in the order in which they are tried.
+    pub fn hosts(&self) -> &[Host] {
+        &self.config.hosts
+    }
+
     /// As whom.
     pub fn user(&self) -> &str {
         &self.user

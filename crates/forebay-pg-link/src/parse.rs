@@ -24,6 +24,10 @@ impl FromStr for Config {
     fn from_str(text: &str) -> Result<Self, InvalidConfig> {
         let pairs = match url::rest(text) {
             Some(rest) => url::pairs(rest)?,
+            None if url::is_another(text) => {
+                let why = "only postgresql:// is spoken (or postgres://, which is the same)";
+                return Err(InvalidConfig(why.to_owned()));
+            }
             None => keywords::pairs(text)?,
         };
         setting::config(pairs)

@@ -17,6 +17,8 @@ use forebay_pg_wire::phase::Phase;
 use parking_lot::Mutex;
 use rand::RngCore;
 
+use crate::counters::{Counted, Counters};
+
 /// Nobody carries what it asks.
 const NOT_TRAVELLING: u8 = 0;
 /// Others do.
@@ -29,6 +31,7 @@ const CANCELLED: u8 = 2;
 pub struct Clients {
     table: Mutex<Table>,
     last: AtomicI32,
+    counters: Counters,
 }
 
 #[derive(Debug, Default)]
@@ -249,6 +252,11 @@ impl Clients {
         self.table.lock().by_process.values().cloned().collect()
     }
 
+    /// What they have asked and been told, with those who have gone.
+    pub fn counts(&self) -> Counted {
+        self.counters.counts()
+    }
+
     /// The one of this number.
     pub(crate) fn of(&self, process_id: i32) -> Option<Arc<Entry>> {
         self.table.lock().by_process.get(&process_id).cloned()
@@ -294,6 +302,13 @@ impl Clients {
 pub(crate) struct Registration {
     clients: Arc<Clients>,
     pub(crate) entry: Arc<Entry>,
+}
+
+impl Registration {
+    /// Of all clients.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.clients.counters
+    }
 }
 
 impl Drop for Registration {

@@ -1,7 +1,7 @@
 //! Console: what those may ask who are named for it: what goes on, and to pause, to go on, to connect anew, to end a client.
 //!
 //! Promises: a statement is a command only if it is nothing else: PostgreSQL knows none of them. Values of parameters are never shown,
-//! and no password.
+//! and no password. What changes something is logged, and who has asked for it.
 //!
 //! | statement | |
 //! |---|---|
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use forebay_pg_wire::error::WireError;
+use forebay_pg_wire::error::{Severity, WireError};
 use forebay_pg_wire::phase::Phase;
 
 use crate::clients::{Clients, Doing};
@@ -61,6 +61,29 @@ impl Command {
             Ok(Some(Frame { tag: b'Q', length })) if length == message.len() => {
                 Self::of(message[frames::HEADER_BYTES..].strip_suffix(&[0])?)
             }
+            _ => None,
+        }
+    }
+
+    /// What it does, in its own words; none where it only shows.
+    pub(crate) fn change(&self) -> Option<String> {
+        let of = |verb: &str, database: &Option<String>| match database {
+            Some(name) => format!("{verb} FOREBAY {name:?}"),
+            None => format!("{verb} FOREBAY"),
+        };
+        Some(match self {
+            Self::Pause(database) => of("PAUSE", database),
+            Self::Resume(database) => of("RESUME", database),
+            Self::Reconnect(database) => of("RECONNECT", database),
+            Self::Kill(process_id) => format!("KILL FOREBAY {process_id}"),
+            _ => return None,
+        })
+    }
+
+    /// The one database that it is about, if it is one.
+    fn database(&self) -> Option<&str> {
+        match self {
+            Self::Pause(database) | Self::Resume(database) | Self::Reconnect(database) => database.as_deref(),
             _ => None,
         }
     }
@@ -147,6 +170,14 @@ impl Console {
                 ),
             ),
         }
+    }
+
+    /// What whoever gives a command is to know of it beside.
+    pub(crate) fn notice(&self, command: &Command) -> Option<WireError> {
+        let name = command.database().filter(|name| !self.databases.is_in_use(name))?;
+        let notice = WireError::new(UNDEFINED_OBJECT, format!("no database \"{name}\" is in use"));
+        let hint = "What is said of it holds for clients that come; SHOW FOREBAY POOLS names those in use.";
+        Some(notice.with_severity(Severity::Notice).with_hint(hint))
     }
 
     fn status(&self) -> Rows {

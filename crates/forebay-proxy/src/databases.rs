@@ -5,16 +5,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Host;
 use forebay_pg_wire::error::{Severity, WireError};
 use forebay_pg_wire::gate::{Applicant, Demand, Gate, Verdict};
 use forebay_pg_wire::verifier::StoredPassword;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::task::JoinSet;
 
 use crate::cap::Cap;
+use crate::counters::Tally;
 use crate::pool::{Pool, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
 
@@ -25,6 +27,24 @@ const NO_SUCH_DATABASE: &str = "3D000";
 #[derive(Debug)]
 pub struct Databases {
     known: RwLock<Known>,
+    tallies: Mutex<Tallies>,
+}
+
+/// Of what pools know of statements.
+#[derive(Debug, Default)]
+struct Tallies {
+    trips: Tally,
+    joined: Tally,
+}
+
+/// How statements that were shared have travelled, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Travelled {
+    /// On how many trips to servers.
+    pub trips: u64,
+    /// How many had the answer to what others had asked already.
+    pub joined: u64,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +113,7 @@ impl Databases {
                 left: Vec::new(),
                 caps,
             }),
+            tallies: Mutex::default(),
         })
     }
 
@@ -155,6 +176,12 @@ impl Databases {
         pools
     }
 
+    /// Whether it is one that was named, or somebody is, or was of late, at one of this name.
+    pub(crate) fn is_in_use(&self, name: &str) -> bool {
+        let is_named = self.known.read().named.contains_key(name);
+        is_named || self.all().iter().any(|upstream| !upstream.pools(Some(name)).is_empty())
+    }
+
     /// Lends nothing of this database, or of any, from now on; the pools that are to be given all back.
     pub(crate) fn pause(&self, database: Option<&str>) -> Result<Vec<Arc<Pool>>, WireError> {
         let upstreams = self.one_or_all(database)?;
@@ -186,6 +213,11 @@ impl Databases {
                 .map_err(|error| error.with_severity(Severity::Error)),
             None => Ok(self.all()),
         }
+    }
+
+    /// Tries whether all can be reached, and has the log say which cannot.
+    pub async fn try_all(&self) {
+        self.unreachable().await;
     }
 
     /// What cannot be reached of what clients may name: the names of databases, and none for what has all others.
@@ -220,9 +252,29 @@ impl Databases {
         all
     }
 
+    /// How statements that were shared have travelled. Of what is forgotten of statements meanwhile the last second may be missing.
+    pub fn travelled(&self) -> Travelled {
+        let (mut trips, mut joined) = (0, 0);
+        for (_, pool) in self.pools() {
+            for plan in pool.companies.all().iter().flat_map(|company| company.plans()) {
+                trips += plan.counts.trips();
+                joined += plan.counts.joined.load(Ordering::Relaxed);
+            }
+        }
+        let mut tallies = self.tallies.lock();
+        tallies.trips.is_now(trips);
+        tallies.joined.is_now(joined);
+        Travelled {
+            trips: tallies.trips.total(),
+            joined: tallies.joined.total(),
+        }
+    }
+
     /// Closes connections that have been idle for too long or are too old, makes those that are to be there, and forgets pools that nobody
     /// uses. To be called now and then, in a runtime.
     pub fn sweep(&self) {
+        // Before pools are forgotten.
+        self.travelled();
         for upstream in self.all() {
             upstream.sweep();
         }

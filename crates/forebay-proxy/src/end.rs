@@ -3,8 +3,8 @@
 use std::io;
 
 use bytes::BytesMut;
-use forebay_pg_link::ConnectError;
-use forebay_pg_wire::error::WireError;
+use forebay_pg_link::{ConnectError, ServerError};
+use forebay_pg_wire::error::{WireError, sqlstate};
 
 use crate::clients::TooMany;
 use crate::frames::{self, BadLength};
@@ -46,37 +46,42 @@ pub(crate) enum End {
 }
 
 /// The last words to a client, where there are any.
-pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
-    match end {
-        End::Unavailable(error) => put_fatal(out, error),
-        End::Server(_) => put_error(out, "08006", &end.to_string(), None, None),
-        End::TooLong { .. } => put_error(out, "54000", &end.to_string(), None, None),
-        End::Malformed(_) => put_error(out, "08P01", &end.to_string(), None, None),
-        End::Unexpected(_) | End::Settings | End::Uncertain => put_error(out, "08P01", &end.to_string(), None, None),
-        End::Idle => put_error(out, "57P05", &end.to_string(), None, None),
-        End::IdleInTransaction => put_error(out, "25P03", &end.to_string(), None, None),
-        End::Unknown => put_error(out, "08007", &end.to_string(), None, None),
-        End::Unanswered => put_error(out, "08006", &end.to_string(), None, None),
-        End::Stopped => put_error(out, "57P01", &end.to_string(), None, None),
-        End::Client | End::LastWord => {}
+pub(crate) fn last_word(end: &End) -> Option<WireError> {
+    let code = match end {
+        End::Client | End::LastWord => return None,
+        End::Unavailable(error) => return Some(wire_error(error)),
+        End::Server(_) | End::Unanswered => "08006",
+        End::TooLong { .. } => sqlstate::PROGRAM_LIMIT_EXCEEDED,
+        End::Malformed(_) | End::Unexpected(_) | End::Settings | End::Uncertain => sqlstate::PROTOCOL_VIOLATION,
+        End::Idle => "57P05",
+        End::IdleInTransaction => "25P03",
+        End::Unknown => "08007",
+        End::Stopped => sqlstate::ADMIN_SHUTDOWN,
+    };
+    Some(WireError::fatal(code, end.to_string()))
+}
+
+/// What a client is told that there is no connection for: of the server as the server itself said it.
+pub(crate) fn wire_error(error: &Unavailable) -> WireError {
+    match error {
+        Unavailable::Connect(ConnectError::Server(said)) => as_said(said),
+        Unavailable::Connect(ConnectError::Authentication(why)) => {
+            WireError::fatal(sqlstate::INVALID_AUTHORIZATION, why.clone())
+        }
+        Unavailable::Connect(error @ ConnectError::NoPassword) => {
+            WireError::fatal(sqlstate::INVALID_AUTHORIZATION, error.to_string())
+        }
+        Unavailable::Connect(error) => WireError::fatal("08006", error.to_string()),
+        error => WireError::fatal("53300", error.to_string()),
     }
 }
 
-pub(crate) fn put_fatal(out: &mut BytesMut, error: &Unavailable) {
-    match error {
-        // As the server itself said it.
-        Unavailable::Connect(ConnectError::Server(said)) => {
-            put_error(
-                out,
-                &said.code,
-                &said.message,
-                said.detail.as_deref(),
-                said.hint.as_deref(),
-            );
-        }
-        Unavailable::Connect(error) => put_error(out, "08006", &error.to_string(), None, None),
-        error => put_error(out, "53300", &error.to_string(), None, None),
-    }
+/// In the server's own words.
+pub(crate) fn as_said(said: &ServerError) -> WireError {
+    let mut error = WireError::fatal(sqlstate::of_another_server(&said.code), said.message.clone());
+    error.detail.clone_from(&said.detail);
+    error.hint.clone_from(&said.hint);
+    error
 }
 
 /// As PostgreSQL says it of its own bounds.
@@ -101,19 +106,10 @@ pub(crate) fn put_cancelled(out: &mut BytesMut) {
     );
 }
 
-/// Why there is no session.
+/// Why there is no session, or no more of it.
 pub(crate) fn put_refusal(out: &mut BytesMut, error: &WireError) {
-    put_error(
-        out,
-        error.sqlstate,
-        &error.message,
-        error.detail.as_deref(),
-        error.hint.as_deref(),
-    );
-}
-
-fn put_error(out: &mut BytesMut, code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) {
-    put(out, "FATAL", code, message, detail, hint);
+    let (detail, hint) = (error.detail.as_deref(), error.hint.as_deref());
+    put(out, "FATAL", error.sqlstate, &error.message, detail, hint);
 }
 
 fn put(out: &mut BytesMut, severity: &str, code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) {

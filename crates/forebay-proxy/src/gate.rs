@@ -16,7 +16,9 @@ use forebay_pg_wire::verifier::StoredPassword;
 use tokio::sync::Semaphore;
 
 use crate::credentials::Known;
+use crate::end::as_said;
 use crate::lookup::LookupError;
+use crate::reach::is_loss;
 use crate::upstream::{Upstream, UpstreamSettings};
 
 impl Gate for Upstream {
@@ -36,7 +38,7 @@ impl Gate for Upstream {
             if let Some(lookup) = &settings.lookup {
                 return match lookup.of(applicant.user).await {
                     Ok(stored) => Ok(Demand::Proof(stored)),
-                    Err(error) => Err(unasked(&error, applicant.user)),
+                    Err(error) => Err(self.unasked(error, applicant.user)),
                 };
             }
             // Who comes for the log is asked about each time: what the server says of others is not said of it.
@@ -119,17 +121,23 @@ impl Gate for Upstream {
                 Some(lookup) => lookup
                     .again(applicant.user)
                     .await
-                    .map_err(|error| unasked(&error, applicant.user)),
+                    .map_err(|error| self.unasked(error, applicant.user)),
                 None => Ok(None),
             }
         })
     }
 }
 
-/// Nobody is let in of whom nothing is known.
-fn unasked(error: &LookupError, user: &str) -> WireError {
-    tracing::error!(%error, user, "what is stored of a user's password could not be asked");
-    WireError::fatal("08006", "the database could not be asked about this user")
+impl Upstream {
+    /// Nobody is let in of whom nothing is known.
+    fn unasked(&self, error: LookupError, user: &str) -> WireError {
+        match error {
+            // It is logged once for all.
+            LookupError::Connect(error) if is_loss(&error) => self.connected::<()>(&Err(error)),
+            error => tracing::error!(%error, user, "what is stored of a user's password could not be asked"),
+        }
+        WireError::fatal("08006", "the database could not be asked about this user")
+    }
 }
 
 impl UpstreamSettings {
@@ -158,12 +166,8 @@ async fn computing<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'stat
 /// As the server itself said it, or that it said nothing.
 pub(crate) fn wire_error(error: &ConnectError) -> WireError {
     match error {
-        ConnectError::Server(said) => {
-            let mut error = WireError::fatal(sqlstate::of_another_server(&said.code), said.message.clone());
-            error.detail.clone_from(&said.detail);
-            error.hint.clone_from(&said.hint);
-            error
-        }
+        ConnectError::Server(said) => as_said(said),
+        ConnectError::Authentication(why) => WireError::fatal(sqlstate::INVALID_AUTHORIZATION, why.clone()),
         error => WireError::fatal("08006", format!("the database cannot be reached: {error}")),
     }
 }

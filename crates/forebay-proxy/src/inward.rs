@@ -56,6 +56,9 @@ impl State {
                 return Ok(());
             }
             self.has_taken = true;
+            if matches!(frame.tag, b'Q' | b'E') {
+                self.registration.counters().went_alone();
+            }
             input.advance(here);
             self.passing_in = frame.length - here;
         }

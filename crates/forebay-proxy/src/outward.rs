@@ -25,6 +25,12 @@ const SWAPPED_BYTES_MIN: usize = 16 * 1024;
 const KEPT_BYTES: usize = 64 * 1024;
 
 impl State {
+    /// The client is told this error.
+    fn count_error(&self, body: &[u8]) {
+        let code = frames::field(body, b'C').and_then(|code| std::str::from_utf8(code).ok());
+        self.registration.counters().told(code.unwrap_or_default());
+    }
+
     /// Takes what came from the server, as far as it is whole.
     pub(crate) fn pass_out(&mut self, client: &mut Client, server: &mut Server) -> Result<(), End> {
         // Where what is to be passed on, and has not been yet, begins and ends.
@@ -54,6 +60,7 @@ impl State {
             if frame.tag == b'E' && frames::ends_the_session(&bytes[HEADER_BYTES..here]) {
                 // Whatever was asked last, and whoever asked it: it is the server's last word.
                 server.is_over = true;
+                self.count_error(&bytes[HEADER_BYTES..here]);
                 client.output.extend_from_slice(&server.input[from..at + here]);
                 return Err(End::LastWord);
             }
@@ -98,6 +105,7 @@ impl State {
                 b'E' if !is_visible => return Err(End::Settings),
                 b'E' => {
                     self.numbers.failed();
+                    self.count_error(&bytes[HEADER_BYTES..here]);
                     let code = frames::field(&bytes[HEADER_BYTES..here], b'C');
                     copying = self.copying.fail(reply.place, code.unwrap_or_default());
                     if let Some(Note::Uses { name }) = &reply.failed {

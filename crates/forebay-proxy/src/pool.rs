@@ -20,6 +20,7 @@ pub use crate::deadlines::Timeouts;
 use crate::effects::Effects;
 use crate::lent::Lent;
 use crate::places::{Claim, Grant, Place, Places, Room};
+use crate::reach::Reach;
 use crate::server::{Server, Shown};
 use crate::sharing::company::Companies;
 use crate::sharing::rules::Rules;
@@ -161,6 +162,8 @@ pub(crate) struct Pool {
     /// Of its connections.
     shown: Mutex<Vec<Weak<Shown>>>,
     welcomes: Welcomes,
+    /// Of the server, which other pools are of, too.
+    reach: Arc<Reach>,
 }
 
 /// What somebody gets who has a place for a connection.
@@ -188,6 +191,7 @@ impl Pool {
         limits: &Limits,
         rules: Rules,
         cap: Arc<Cap>,
+        reach: Arc<Reach>,
     ) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -208,6 +212,7 @@ impl Pool {
             asks_for_numbers: AtomicBool::new(false),
             shown: Mutex::default(),
             welcomes: Welcomes::default(),
+            reach,
         }
     }
 
@@ -509,6 +514,7 @@ impl Pool {
         let secret = self.credentials.secret(user);
         let connector = Arc::clone(&self.terms.read().connector);
         let connected = connector.beginning(beginning.settings(), secret).connect().await;
+        self.reach.connected(connector.hosts(), &connected);
         if let Err(ConnectError::Server(error)) = &connected
             && error.code.starts_with("28")
         {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use forebay_pg_link::{ConnectError, Link};
+use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Connection;
 use forebay_stream::Socket;
@@ -15,13 +16,17 @@ use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use crate::clients::{Clients, Doing, Registration, Target};
 use crate::credentials::secret_of;
 use crate::databases::Databases;
-use crate::end::{put_fatal, put_refusal};
+use crate::end::put_refusal;
 use crate::frames;
+use crate::refusal::Refusal;
 use crate::session::{Identity, registered};
 use crate::upstream::Upstream;
 
 /// Serves a client that has logged in to replicate, until it goes or is [told](Clients::tell) to: `output` is what is due to it before its
 /// settings.
+///
+/// # Errors
+/// Why it was refused, for the log: it has been told.
 ///
 /// # Cancel safety
 /// Dropped, the client is hung up on, and so is the server.
@@ -32,31 +37,37 @@ pub async fn replicate(
     identity: &Identity,
     databases: &Arc<Databases>,
     clients: &Arc<Clients>,
-) {
+) -> Result<(), WireError> {
     let found = databases.of(&identity.database);
     let let_in = found.and_then(|upstream| Ok((registered(clients, identity, &upstream)?, upstream)));
     let connected = match let_in {
         Ok((registration, upstream)) => match connect(&upstream, identity).await {
             Ok(link) => Ok((registration, link)),
             Err(error) => {
-                put_fatal(&mut output, &error.into());
-                Err(())
+                let is_proven = identity.proof.is_some();
+                Err(Refusal::of(
+                    &error.into(),
+                    &identity.user,
+                    is_proven,
+                    &upstream.settings(),
+                ))
             }
         },
-        Err(error) => {
-            put_refusal(&mut output, &error);
-            Err(())
-        }
+        Err(error) => Err(Refusal::from(error)),
     };
-    let served = match connected {
-        Ok((registration, link)) => relay(&mut stream, input, output, &registration, link).await,
-        Err(()) => stream.write_all_buf(&mut output).await,
+    let (served, outcome) = match connected {
+        Ok((registration, link)) => (relay(&mut stream, input, output, &registration, link).await, Ok(())),
+        Err(refusal) => {
+            put_refusal(&mut output, &refusal.told);
+            (stream.write_all_buf(&mut output).await, Err(refusal.logged))
+        }
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a session of replication has ended");
     }
     // It may have gone.
     drop(stream.shutdown().await);
+    outcome
 }
 
 async fn connect(upstream: &Upstream, identity: &Identity) -> Result<Link, ConnectError> {
@@ -72,7 +83,9 @@ async fn connect(upstream: &Upstream, identity: &Identity) -> Result<Link, Conne
             .or_else(|| upstream.credentials.secret(&identity.user)),
     };
     let connector = settings.connector(&identity.user, &identity.database)?;
-    connector.beginning(&parameters, secret).connect().await
+    let connected = connector.beginning(&parameters, secret).connect().await;
+    upstream.connected(&connected);
+    connected
 }
 
 async fn relay(

@@ -26,11 +26,12 @@ use crate::copying::Copying;
 use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
-use crate::end::{End, put_cancelled, put_end, put_fatal, put_refusal, too_many};
+use crate::end::{End, last_word, put_cancelled, put_refusal, too_many};
 use crate::frames::{self, Frame, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
 use crate::numbers::Numbers;
 use crate::pool::PoolMode;
+use crate::refusal::Refusal;
 use crate::relay::{Relayed, has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
 use crate::settings::Settings;
@@ -46,7 +47,7 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(1);
 /// and held, where it is no longer than this.
 const STOPPED_BYTES_MAX: usize = 4 << 20;
 /// What was cancelled is refused so.
-const CANCELLED: &[u8] = b"57014";
+const WAS_CANCELLED: &str = "57014";
 /// What a session has left is forgotten within this time, or its connection is closed.
 const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -117,7 +118,8 @@ enum Wanted {
 impl Session {
     /// Begins a session for a client that has logged in: `output` is what is due to it before its settings.
     ///
-    /// None if there is none to be had; the client has been told why.
+    /// # Errors
+    /// Why there is none to be had, for the log: the client has been told.
     pub async fn begin(
         stream: Connection<Socket>,
         input: BytesMut,
@@ -125,15 +127,11 @@ impl Session {
         identity: &Identity,
         databases: &Arc<Databases>,
         clients: &Arc<Clients>,
-    ) -> Option<Self> {
+    ) -> Result<Self, WireError> {
         let mut client = Client::new(stream, input, output);
         let upstream = match databases.of(&identity.database) {
             Ok(upstream) => upstream,
-            Err(error) => {
-                put_refusal(&mut client.output, &error);
-                client.end().await;
-                return None;
-            }
+            Err(error) => return Err(refused(client, error.into()).await),
         };
         // Whose password is known needs no proof; it would be of a verifier of our own.
         if let Some(proof) = &identity.proof
@@ -143,11 +141,7 @@ impl Session {
         }
         let registration = match registered(clients, identity, &upstream) {
             Ok(registration) => registration,
-            Err(error) => {
-                put_refusal(&mut client.output, &error);
-                client.end().await;
-                return None;
-            }
+            Err(error) => return Err(refused(client, error.into()).await),
         };
         registration.entry.set_doing(Doing::Waiting);
         let beginning = Beginning::of(&identity.parameters);
@@ -158,9 +152,8 @@ impl Session {
         let (pool, welcome) = match first {
             Ok(first) => first,
             Err(error) => {
-                put_fatal(&mut client.output, &error);
-                client.end().await;
-                return None;
+                let refusal = Refusal::of(&error, &identity.user, identity.proof.is_some(), &upstream.settings());
+                return Err(refused(client, refusal).await);
             }
         };
         let mut told = welcome.reported;
@@ -230,7 +223,7 @@ impl Session {
                 clients: Arc::clone(clients),
             })
         });
-        Some(Self {
+        Ok(Self {
             deadlines: Deadlines::of(&limits.timeouts),
             client,
             state,
@@ -249,7 +242,10 @@ impl Session {
             End::Client => {}
             ended => {
                 tracing::debug!(%ended, "a session has ended");
-                put_end(&mut self.client.output, ended);
+                if let Some(error) = last_word(ended) {
+                    self.state.registration.counters().told(error.sqlstate);
+                    put_refusal(&mut self.client.output, &error);
+                }
             }
         }
         self.client.end().await;
@@ -446,7 +442,7 @@ impl Session {
         match answered {
             Ok(Ok(())) => {
                 let said = &self.client.output[said_before..];
-                if is_between && let Some(at) = frames::last_refusal(said, CANCELLED) {
+                if is_between && let Some(at) = frames::last_refusal(said, WAS_CANCELLED.as_bytes()) {
                     // What ended it is the end of the session, as the client sees it.
                     self.client.output.truncate(said_before + at);
                 }
@@ -515,6 +511,7 @@ impl Session {
         }
         output.extend_from_slice(&said);
         frames::put(output, b'Z', &[b"I"]);
+        self.state.registration.counters().was_shared();
         self.state.has_travelled(travelling.kind, travelling.asked);
         Ok(None)
     }
@@ -523,6 +520,7 @@ impl Session {
     fn is_cancelled(&mut self, asked: Asked) {
         self.client.input.advance(asked.length);
         put_cancelled(&mut self.client.output);
+        self.state.registration.counters().told(WAS_CANCELLED);
         frames::put(&mut self.client.output, b'Z', &[b"I"]);
         self.state.keep_unnamed(asked);
     }
@@ -551,7 +549,10 @@ impl Session {
     /// Does what is asked of the console. A client that goes meanwhile, or is told to, waits for nothing.
     async fn command(&mut self, command: &Command) -> Result<(), End> {
         let console = self.console.as_ref().expect("there is no command without it");
-        let outcome = match console.run(command) {
+        let notice = console.notice(command);
+        let outcome = console.run(command);
+        self.log(command, &outcome);
+        let outcome = match outcome {
             Outcome::Emptying(pools) => {
                 let entry = Arc::clone(&self.state.registration.entry);
                 let mut emptied = pin!(async {
@@ -580,7 +581,7 @@ impl Session {
             }
             outcome => outcome,
         };
-        self.answer(&outcome);
+        self.answer(notice.as_ref(), &outcome);
         Ok(())
     }
 
@@ -599,18 +600,45 @@ impl Session {
                 )
                 .with_hint("A session that has just begun keeps none."),
             ),
-            command => console.run(&command),
+            ref command => console.run(command),
         };
-        self.answer(&outcome);
+        let notice = console.notice(&command);
+        self.log(&command, &outcome);
+        self.answer(notice.as_ref(), &outcome);
+    }
+
+    /// Logs what a command changes, from when on it does: a pause may wait for long.
+    fn log(&self, command: &Command, outcome: &Outcome) {
+        let Some(change) = command.change() else { return };
+        let who = &self.state.registration.entry.who;
+        let by = format!("{}@{}", who.user, who.database);
+        let address = who.address.map(tracing::field::display);
+        match outcome {
+            Outcome::Refused(error) => {
+                tracing::info!(
+                    by,
+                    address,
+                    sqlstate = error.sqlstate,
+                    "refused on the console: {change}"
+                );
+            }
+            _ => tracing::info!(by, address, "on the console: {change}"),
+        }
     }
 
     /// Answers a command.
-    fn answer(&mut self, outcome: &Outcome) {
+    fn answer(&mut self, notice: Option<&WireError>, outcome: &Outcome) {
         let out = &mut self.client.output;
+        if let (Some(notice), false) = (notice, matches!(outcome, Outcome::Refused(_))) {
+            notice.encode(out);
+        }
         match outcome {
             Outcome::Rows(rows) => rows.put(out),
             Outcome::Done(tag) => console::put_done(out, tag),
-            Outcome::Refused(error) => error.encode(out),
+            Outcome::Refused(error) => {
+                self.state.registration.counters().told(error.sqlstate);
+                error.encode(out);
+            }
             Outcome::Emptying(_) => unreachable!("it was waited for"),
         }
         frames::put(out, b'Z', &[b"I"]);
@@ -674,6 +702,13 @@ impl Session {
         self.client.input.advance(frame.length);
         Some(command)
     }
+}
+
+/// Tells a client that there is no session for it; what is to be logged of that.
+async fn refused(mut client: Client, refusal: Refusal) -> WireError {
+    put_refusal(&mut client.output, &refusal.told);
+    client.end().await;
+    refusal.logged
 }
 
 /// Ready once the client has been at this for too long.

@@ -23,6 +23,7 @@ use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::lookup::Lookup;
 use crate::pool::{Limits, Pool, Rule, Stats};
+use crate::reach::Reach;
 use crate::sharing::rules::Rules;
 
 /// A host that does not answer within this time cannot be reached.
@@ -89,16 +90,24 @@ impl UpstreamOptions {
         }
     }
 
-    /// Whether connections can be made like this, as far as can be said without making one.
+    /// Whether connections can be made like this, as far as can be said without making one: as [some user](Self::check_as), and as each
+    /// of whom a certificate is said.
     ///
     /// # Errors
     /// [`ConnectError::Tls`] where files of certificates cannot be used.
     pub fn check(&self) -> Result<(), ConnectError> {
-        let settings = UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None)))?;
-        settings.connector("nobody", "none")?;
+        self.check_as("nobody")?;
         let certified = self.users.iter().filter(|(_, user)| user.certificate.is_some());
-        let mut certified = certified.map(|(name, _)| name.as_str());
-        certified.try_for_each(|name| settings.connector(name, "none").map(drop))
+        certified.map(|(name, _)| self.check_as(name)).collect()
+    }
+
+    /// The same as this user.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_as(&self, user: &str) -> Result<(), ConnectError> {
+        let settings = UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None)))?;
+        settings.connector(user, "none").map(drop)
     }
 }
 
@@ -116,6 +125,7 @@ pub(crate) struct Upstream {
     pub(crate) credentials: Arc<Credentials>,
     /// Turns to ask the server about a login.
     asking: Semaphore,
+    reach: Arc<Reach>,
     pools: Mutex<Pools>,
     /// By database.
     effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
@@ -204,7 +214,7 @@ impl UpstreamSettings {
     }
 
     /// Who a client is at the database.
-    fn user_there<'a>(&'a self, user: &'a str) -> &'a str {
+    pub(crate) fn user_there<'a>(&'a self, user: &'a str) -> &'a str {
         match &self.options.config.user {
             Some(service) if self.options.is_service => service,
             _ => user,
@@ -215,6 +225,12 @@ impl UpstreamSettings {
     pub(crate) fn own_verifier(&self, user: &str) -> Option<&Verifier> {
         let (own, verifier) = self.own.as_ref()?;
         (own == user).then_some(verifier)
+    }
+
+    /// Whether it is what a client has proven to the proxy that proves the user to the database, and not something that the database
+    /// itself has said of it.
+    pub(crate) fn takes_proofs_from_clients(&self, user: &str) -> bool {
+        self.lookup.is_none() && !self.options.is_service && self.own_verifier(user).is_none()
     }
 
     /// How many clients of this user there may be, and of its database.
@@ -276,6 +292,7 @@ impl Upstream {
             settings: RwLock::new(Arc::new(UpstreamSettings::new(options, cap)?)),
             credentials: Arc::default(),
             asking: Semaphore::new(ASKED_AT_ONCE_MAX),
+            reach: Arc::default(),
             pools: Mutex::default(),
             effects: Mutex::default(),
         })
@@ -320,6 +337,17 @@ impl Upstream {
     /// Whether somebody listens at one of its hosts.
     pub(crate) async fn is_reachable(&self) -> bool {
         let settings = self.settings();
+        let is_reachable = self.has_listener(&settings).await;
+        self.reach.tried(&settings.options.config.hosts, is_reachable);
+        is_reachable
+    }
+
+    /// Notes what came of it when somebody connected.
+    pub(crate) fn connected<T>(&self, connected: &Result<T, ConnectError>) {
+        self.reach.connected(&self.settings().options.config.hosts, connected);
+    }
+
+    async fn has_listener(&self, settings: &UpstreamSettings) -> bool {
         for host in &settings.options.config.hosts {
             let connected = async {
                 match &host.endpoint {
@@ -351,7 +379,9 @@ impl Upstream {
         config.settings.extend(applicant.replication.parameter());
         let _turn = self.asking.acquire().await.expect("it is never closed");
         // What it says goes to who is to be asked, by a way that is as private as the client's own.
-        let link = Connector::new(config)?.connect().await?;
+        let connected = Connector::new(config)?.connect().await;
+        self.connected(&connected);
+        let link = connected?;
         let challenge = link.challenge().clone();
         link.close().await;
         Ok(challenge)
@@ -387,6 +417,7 @@ impl Upstream {
             &settings.limits_of(&key),
             settings.rules_of(&key),
             Arc::clone(&settings.cap),
+            Arc::clone(&self.reach),
         ));
         settings.cap.add(as_holder(&pool));
         if pools.paused.has(database) {
@@ -439,7 +470,11 @@ impl Upstream {
 
     /// Closes connections that have been idle for too long or are too old, makes those that are to be there, and forgets pools that nobody
     /// uses. To be called now and then.
-    pub(crate) fn sweep(&self) {
+    pub(crate) fn sweep(self: &Arc<Self>) {
+        if self.reach.is_unreachable() {
+            let upstream = Arc::clone(self);
+            tokio::spawn(async move { upstream.is_reachable().await });
+        }
         for pool in self.pools(None) {
             // Beside the pools' own and this one, there are those of its clients.
             let has_clients = Arc::strong_count(&pool) > 2;

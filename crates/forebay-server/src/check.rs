@@ -34,7 +34,10 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
         proxied::check(proxy)?;
     }
     let who = match (&users, &options.proxy) {
-        (Some(users), _) => format!("{} users of its own", users.names().count()),
+        (Some(users), _) => match users.names().count() {
+            1 => "1 user of its own".to_owned(),
+            count => format!("{count} users of its own"),
+        },
         (None, Some(proxy)) if proxy.trusts_loopback => "the databases' users, trusted on this machine".to_owned(),
         (None, Some(_)) => "the databases' users".to_owned(),
         (None, None) => "everyone who reaches it".to_owned(),

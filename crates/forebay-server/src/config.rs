@@ -28,7 +28,8 @@ use quantity::{Address, AddressOrOff, Size, Span};
 use rules::RuleSettings;
 use users::UserSettings;
 
-/// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite; concurrent writes share commits.
+/// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite, or as a proxy in front of a PostgreSQL
+/// (--upstream); concurrent requests share work.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, args_conflicts_with_subcommands = true)]
 pub struct CommandLine {
@@ -200,8 +201,8 @@ pub struct Settings {
     pub service_user: Option<bool>,
 
     /// With --upstream: what is stored of a user's password is asked of the database, as the URL's user: a query of $1, the name, which gives
-    /// that name and what rolpassword of pg_authid has Without it the database is
-    /// asked to let the user in [default: none]
+    /// that name and what rolpassword of pg_authid has. Without it the database is asked to let the
+    /// user in [default: none]
     #[arg(long, value_name = "SQL")]
     pub auth_query: Option<String>,
 
@@ -494,9 +495,27 @@ impl Settings {
         })?;
         let file = toml::from_str(&text).map_err(|error| OptionsError::Parse {
             path: path.clone(),
+            text: text.clone(),
             error: Box::new(error),
         })?;
         self.over(file).map_err(|error| error.in_file(path, &text))
+    }
+
+    /// Where in the file the option stands that holds: in the table of this kind and name, if it is one's, and nowhere if it was given on
+    /// the command line.
+    pub(crate) fn line_of(&self, option: &str, table: Option<(&str, &str)>) -> Option<(PathBuf, usize)> {
+        let is_given = match option {
+            "upstream" => self.upstream.is_some(),
+            "users" => self.users.is_some(),
+            "hba_file" => self.hba_file.is_some(),
+            "tls_certificate" => self.tls_certificate.is_some(),
+            "tls_key" => self.tls_key.is_some(),
+            "tls_client_ca" => self.tls_client_ca.is_some(),
+            _ => false,
+        };
+        let path = self.config.as_ref().filter(|_| !is_given)?;
+        let text = std::fs::read_to_string(path).ok()?;
+        Some((path.clone(), error::line_of(&text, option, table)?))
     }
 
     /// These options, others where they say nothing, and the defaults.

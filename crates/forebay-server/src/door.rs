@@ -30,8 +30,8 @@ pub(crate) enum Door {
 
 /// What is behind the door.
 pub(crate) trait Behind: Send + Sync + 'static {
-    /// Serves a client to its end.
-    fn serve(&self, client: Client<Socket>, peer: Peer) -> impl Future<Output = ()> + Send;
+    /// Serves a client to its end; or why it is not served, which it has been told.
+    fn serve(&self, client: Client<Socket>, peer: Peer) -> impl Future<Output = Result<(), StartUpError>> + Send;
 
     /// Cancels what runs for the client of this number, if this is its key.
     fn cancel(&self, process_id: i32, secret_key: &[u8]) -> impl Future<Output = ()> + Send;
@@ -90,8 +90,10 @@ pub(crate) async fn accept<B: Behind>(
         sessions.spawn(async move {
             let _place = place;
             let led_in = lead_in(stream, peer, &handshake, &*behind, phase, refusal).await;
-            if let Err(StartUpError::Denied { user, error }) = led_in {
-                denials.log(&user, peer, &error);
+            match led_in {
+                Err(StartUpError::Denied { user, error }) => denials.log(&user, peer, &error),
+                Err(StartUpError::Tls(error)) => denials.log_certificate(peer, &error),
+                _ => {}
             }
         });
     }
@@ -114,7 +116,7 @@ async fn lead_in(
     match opening {
         Ok(Opening::Client(client)) => {
             let _open = Open::count();
-            behind.serve(*client, peer).await;
+            behind.serve(*client, peer).await?;
         }
         Ok(Opening::Cancel {
             connection,

@@ -13,7 +13,7 @@ use forebay_embedded::session::{Identity, Session};
 use forebay_embedded::sql;
 use forebay_pg_wire::budget::InputBudget;
 use forebay_pg_wire::phase::Phase;
-use forebay_pg_wire::startup::Client;
+use forebay_pg_wire::startup::{Client, StartUpError};
 use forebay_sqlite::{OpenError, Sqlite, connection};
 use forebay_stream::Socket;
 use forebay_write::{Write, Writer};
@@ -125,7 +125,7 @@ impl Embedded {
 }
 
 impl Behind for Embedded {
-    async fn serve(&self, client: Client<Socket>, _: Peer) {
+    async fn serve(&self, client: Client<Socket>, _: Peer) -> Result<(), StartUpError> {
         let shared = Arc::clone(&self.shared);
         let registration = shared.cancels.register(client.secret_key_bytes());
         registration.attach(client.frames.stream().socket(), client.frames.stream().is_tls());
@@ -141,6 +141,7 @@ impl Behind for Embedded {
         Session::new(frames, output, shared, registration, identity)
             .run(&parameters)
             .await;
+        Ok(())
     }
 
     async fn cancel(&self, process_id: i32, secret_key: &[u8]) {

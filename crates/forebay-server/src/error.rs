@@ -10,7 +10,7 @@ use forebay_sqlite::OpenError;
 
 use crate::access::RulesError;
 use crate::claim::ClaimError;
-use crate::config::OptionsError;
+use crate::config::{OptionsError, Settings};
 use crate::log::LogError;
 use crate::tls::TlsError;
 use crate::users::UsersError;
@@ -32,8 +32,36 @@ pub enum ServeError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// No connection to a database can be made as it is said.
-    #[error("upstream: {0}")]
-    Upstream(#[from] ConnectError),
+    #[error("{}: {error}", database.as_ref().map_or("upstream".to_owned(), |name| format!("database \"{name}\"")))]
+    Upstream {
+        /// Which one; none for what has all others.
+        database: Option<String>,
+        /// Why not.
+        #[source]
+        error: ConnectError,
+    },
+    /// A user's certificate for the databases cannot be used.
+    #[error("user \"{user}\": {error}")]
+    Certificate {
+        /// Whose.
+        user: String,
+        /// Which of its two files.
+        option: &'static str,
+        /// Why not.
+        #[source]
+        error: ConnectError,
+    },
+    /// One of the other reasons, for what stands there in the file.
+    #[error("configuration file {}, line {line}: {error}", path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// Why.
+        #[source]
+        error: Box<Self>,
+    },
     /// The users file could not be read.
     #[error(transparent)]
     Users(#[from] UsersError),
@@ -79,4 +107,38 @@ pub enum ServeError {
     /// The metrics could not be set up.
     #[error("cannot set up metrics: {0}")]
     Metrics(String),
+}
+
+impl ServeError {
+    /// As one line of a log has it: of a file that cannot be understood, which line, and what is wrong with it.
+    pub(crate) fn in_one_line(&self) -> String {
+        match self {
+            Self::Options(error) => error.in_one_line(),
+            error => error.to_string(),
+        }
+    }
+
+    /// The same, with the line of the file that names what could not be used, if it stands there.
+    #[must_use]
+    pub fn in_file_of(self, settings: &Settings) -> Self {
+        let (option, table) = match &self {
+            Self::Users(_) => ("users", None),
+            Self::Rules(_) => ("hba_file", None),
+            Self::Tls(error) => (error.option(), None),
+            Self::Upstream { database: None, .. } => ("upstream", None),
+            Self::Upstream {
+                database: Some(name), ..
+            } => ("url", Some(("database", name.as_str()))),
+            Self::Certificate { user, option, .. } => (*option, Some(("user", user.as_str()))),
+            _ => return self,
+        };
+        match settings.line_of(option, table) {
+            Some((path, line)) => Self::Line {
+                path,
+                line,
+                error: Box::new(self),
+            },
+            None => self,
+        }
+    }
 }

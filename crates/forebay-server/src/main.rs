@@ -42,7 +42,8 @@ fn say_what_would_be(config: PathBuf, out: &mut impl Write) -> Result<(), Box<dy
         config: Some(config),
         ..Settings::default()
     };
-    write!(out, "{}", check::plan(&settings.resolve()?)?)?;
+    let plan = check::plan(&settings.resolve()?).map_err(|error| error.in_file_of(&settings))?;
+    write!(out, "{plan}")?;
     Ok(())
 }
 

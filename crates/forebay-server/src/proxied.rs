@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::ConnectError;
+use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::gate::Replication;
 use forebay_pg_wire::phase::Phase;
-use forebay_pg_wire::startup::Client;
+use forebay_pg_wire::startup::{Client, StartUpError};
 use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions, replicate};
 use forebay_stream::Socket;
 use parking_lot::RwLock;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use crate::config::Options;
 use crate::config::databases::{Admins, ProxyOptions, UpstreamSettings};
 use crate::door::Behind;
+use crate::error::ServeError;
 use crate::handover::Predecessor;
 use crate::listeners::Peer;
 
@@ -48,16 +50,20 @@ impl Proxied {
         }
     }
 
-    /// Connects to nothing yet.
+    /// Connects to nothing yet, but to see whether somebody listens there.
     pub(crate) fn new(
         options: &ProxyOptions,
         phase: watch::Receiver<Phase>,
         predecessor: Option<Arc<Predecessor>>,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Self, ServeError> {
+        check(options)?;
         let (named, other) = upstreams(options);
-        let databases = Arc::new(Databases::new(named, other, options.max_upstream_connections)?);
+        let databases = Databases::new(named, other, options.max_upstream_connections).map_err(of_some_database)?;
+        let databases = Arc::new(databases);
         let clients = Arc::<Clients>::default();
         tokio::spawn(sweep(Arc::downgrade(&databases)));
+        let tried = Arc::clone(&databases);
+        tokio::spawn(async move { tried.try_all().await });
         tokio::spawn(tell(Arc::downgrade(&clients), phase.clone()));
         Ok(Self {
             databases,
@@ -70,9 +76,11 @@ impl Proxied {
     }
 
     /// From now on it is a proxy of these; who is connected stays.
-    pub(crate) fn change(&self, options: &ProxyOptions) -> Result<(), ConnectError> {
+    pub(crate) fn change(&self, options: &ProxyOptions) -> Result<(), ServeError> {
+        check(options)?;
         let (named, other) = upstreams(options);
-        self.databases.change(named, other, options.max_upstream_connections)?;
+        let changed = self.databases.change(named, other, options.max_upstream_connections);
+        changed.map_err(of_some_database)?;
         *self.admins.write() = options.admins.clone();
         Ok(())
     }
@@ -126,7 +134,23 @@ impl Proxied {
         metrics::gauge!("forebay_server_connections").set(stats.open as f64);
         metrics::gauge!("forebay_server_connections_idle").set(stats.idle as f64);
         metrics::gauge!("forebay_clients_waiting").set(stats.waiting as f64);
+        let counts = self.clients.counts();
+        for (way, count) in [("alone", counts.alone), ("shared", counts.shared)] {
+            metrics::counter!("forebay_statements_total", "way" => way).absolute(count);
+        }
+        for (sqlstate, count) in counts.errors {
+            metrics::counter!("forebay_errors_total", "sqlstate" => sqlstate).absolute(count);
+        }
+        let travelled = self.databases.travelled();
+        metrics::counter!("forebay_trips_total").absolute(travelled.trips);
+        metrics::counter!("forebay_statements_joined_total").absolute(travelled.joined);
     }
+}
+
+/// What could be used when it was checked, a moment ago, cannot be any more.
+fn of_some_database(error: ConnectError) -> ServeError {
+    let database = None;
+    ServeError::Upstream { database, error }
 }
 
 /// Those with names, and what has all others.
@@ -154,11 +178,28 @@ fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<
 /// Whether connections can be made like this, as far as can be said without making one.
 ///
 /// # Errors
-/// [`ConnectError`] of the first that cannot.
-pub(crate) fn check(options: &ProxyOptions) -> Result<(), ConnectError> {
+/// [`ServeError`] of the first that cannot, and whose it is.
+pub(crate) fn check(options: &ProxyOptions) -> Result<(), ServeError> {
     let (named, other) = upstreams(options);
-    let all = named.iter().map(|(_, upstream)| upstream).chain(&other);
-    all.into_iter().try_for_each(UpstreamOptions::check)
+    let named = named.into_iter().map(|(name, upstream)| (Some(name), upstream));
+    for (database, upstream) in named.chain(other.map(|upstream| (None, upstream))) {
+        upstream
+            .check_as("nobody")
+            .map_err(|error| ServeError::Upstream { database, error })?;
+        for (user, said) in options.users.iter() {
+            let Some((_, key)) = &said.certificate else { continue };
+            upstream.check_as(user).map_err(|error| ServeError::Certificate {
+                user: user.clone(),
+                // What is wrong with a file is told with its name.
+                option: match error.to_string().contains(&*key.to_string_lossy()) {
+                    true => "sslkey",
+                    false => "sslcert",
+                },
+                error,
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Tells clients how far the server's life is.
@@ -178,8 +219,14 @@ async fn sweep(databases: Weak<Databases>) {
     }
 }
 
+/// It has proven who it is, and there is no session for it all the same.
+fn denied(identity: Identity, error: WireError) -> StartUpError {
+    let user = identity.user;
+    StartUpError::Denied { user, error }
+}
+
 impl Behind for Proxied {
-    async fn serve(&self, client: Client<Socket>, peer: Peer) {
+    async fn serve(&self, client: Client<Socket>, peer: Peer) -> Result<(), StartUpError> {
         let is_admin = self.admins.read().have(&client.user, &client.database);
         let identity = Identity {
             is_admin,
@@ -193,13 +240,18 @@ impl Behind for Proxied {
         };
         let (stream, input) = client.frames.into_parts();
         if identity.replication != Replication::No {
-            return replicate(stream, input, client.output, &identity, &self.databases, &self.clients).await;
+            let served = replicate(stream, input, client.output, &identity, &self.databases, &self.clients).await;
+            return served.map_err(|error| denied(identity, error));
         }
         let begun = Session::begin(stream, input, client.output, &identity, &self.databases, &self.clients).await;
-        if let Some(session) = begun {
-            // While it runs it needs no more of this.
-            drop(identity);
-            session.run().await;
+        match begun {
+            Ok(session) => {
+                // While it runs it needs no more of this.
+                drop(identity);
+                session.run().await;
+                Ok(())
+            }
+            Err(error) => Err(denied(identity, error)),
         }
     }
 

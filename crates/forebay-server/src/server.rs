@@ -19,7 +19,7 @@ use std::time::Duration;
 use forebay_pg_wire::authentication::Authenticator;
 use forebay_pg_wire::gate::{self, Gate};
 use forebay_pg_wire::phase::Phase;
-use forebay_pg_wire::startup::{Client, Handshake};
+use forebay_pg_wire::startup::{Client, Handshake, StartUpError};
 use forebay_stream::Socket;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
@@ -63,7 +63,9 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
 
 async fn until_told_to_stop(settings: &Settings, options: Options, log: &Log) -> Result<(), ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Signals)?;
-    let mut server = Server::start(options).await?;
+    let mut server = Server::start(options)
+        .await
+        .map_err(|error| error.in_file_of(settings))?;
     server.announce();
     loop {
         let signal = tokio::select! {
@@ -84,7 +86,10 @@ async fn until_told_to_stop(settings: &Settings, options: Options, log: &Log) ->
         });
         match reloaded {
             Ok(()) => tracing::info!("options are read anew"),
-            Err(error) => tracing::error!(%error, "options cannot be used, all stays as it was"),
+            Err(error) => {
+                let error = error.in_file_of(settings).in_one_line();
+                tracing::error!(%error, "options cannot be used, all stays as it was");
+            }
         }
     }
     tracing::info!("stopping: no new clients, open transactions may finish");
@@ -176,7 +181,7 @@ impl Database {
 }
 
 impl Behind for Database {
-    async fn serve(&self, client: Client<Socket>, peer: Peer) {
+    async fn serve(&self, client: Client<Socket>, peer: Peer) -> Result<(), StartUpError> {
         match self {
             Self::Embedded(embedded) => embedded.serve(client, peer).await,
             Self::Proxied(proxied) => proxied.serve(client, peer).await,
@@ -296,7 +301,7 @@ impl Server {
         }
         self.handshake.send_replace(handshake);
         for option in self.options.fixed_unlike(options) {
-            tracing::warn!(option, "has changed, which holds from the next start on");
+            tracing::warn!("{option} has changed: that holds from the next start on");
         }
         self.options.drain_timeout = options.drain_timeout;
         Ok(())

@@ -17,6 +17,10 @@ use forebay_pg_wire::tls::Tls;
 
 use crate::config::TlsFiles;
 
+/// What a file is, as errors have it.
+const KEY: &str = "TLS key";
+const AUTHORITIES: &str = "authorities of clients";
+
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -55,6 +59,17 @@ pub enum TlsError {
     },
 }
 
+impl TlsError {
+    /// The option that names the file.
+    pub(crate) fn option(&self) -> &'static str {
+        match self {
+            Self::File { what, .. } | Self::Pem { what, .. } if *what == KEY => "tls_key",
+            Self::File { what, .. } | Self::Pem { what, .. } if *what == AUTHORITIES => "tls_client_ca",
+            _ => "tls_certificate",
+        }
+    }
+}
+
 /// Reads the certificate chain (the server's own first) and its key.
 ///
 /// # Errors
@@ -63,7 +78,7 @@ pub enum TlsError {
 pub fn load(files: &TlsFiles) -> Result<Tls, TlsError> {
     let (certificate, key) = (files.certificate.as_path(), files.key.as_path());
     let certificate_pem = read("TLS certificate", certificate)?;
-    let key_pem = read("TLS key", key)?;
+    let key_pem = read(KEY, key)?;
     let chain = CertificateDer::pem_slice_iter(&certificate_pem).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| pem("TLS certificate", certificate, error.to_string()))?;
     if chain.is_empty() {
@@ -73,7 +88,7 @@ pub fn load(files: &TlsFiles) -> Result<Tls, TlsError> {
             "no CERTIFICATE section in the file".to_owned(),
         ));
     }
-    let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem("TLS key", key, error.to_string()))?;
+    let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem(KEY, key, error.to_string()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = match &files.client_ca {
         Some(authorities) => client_verifier(authorities, &provider)?,
@@ -99,19 +114,18 @@ fn client_verifier(
     authorities: &Path,
     provider: &Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    const WHAT: &str = "authorities of clients";
-    let text = read(WHAT, authorities)?;
+    let text = read(AUTHORITIES, authorities)?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&text) {
         let added = certificate
             .map_err(|error| error.to_string())
             .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
-        added.map_err(|why| pem(WHAT, authorities, why))?;
+        added.map_err(|why| pem(AUTHORITIES, authorities, why))?;
     }
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
         .allow_unauthenticated()
         .build()
-        .map_err(|error| pem(WHAT, authorities, error.to_string()))
+        .map_err(|error| pem(AUTHORITIES, authorities, error.to_string()))
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {

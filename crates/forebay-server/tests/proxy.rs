@@ -29,6 +29,8 @@ mod handover;
 mod hints;
 #[path = "proxy/login.rs"]
 mod login;
+#[path = "proxy/metrics.rs"]
+mod metrics;
 #[path = "proxy/neighbours.rs"]
 mod neighbours;
 #[path = "proxy/options.rs"]

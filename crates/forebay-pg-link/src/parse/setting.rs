@@ -24,6 +24,43 @@ const REFUSED: [&str; 9] = [
 /// How Kerberos is spoken: it is not.
 const OF_KERBEROS: [&str; 4] = ["krbsrvname", "gsslib", "gssdelegation", "sslcompression"];
 
+/// What may be set.
+const KNOWN: [&str; 33] = [
+    "host",
+    "hostaddr",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "options",
+    "application_name",
+    "fallback_application_name",
+    "replication",
+    "client_encoding",
+    "connect_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_count",
+    "tcp_user_timeout",
+    "target_session_attrs",
+    "load_balance_hosts",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "sslsni",
+    "channel_binding",
+    "require_auth",
+    "gssencmode",
+    "min_protocol_version",
+    "max_protocol_version",
+    "ssl_min_protocol_version",
+    "ssl_max_protocol_version",
+    "sslcertmode",
+];
+
 /// The config that these pairs make. Of two pairs with one key the latter holds.
 pub(super) fn config(pairs: Vec<(String, String)>) -> Result<Config, InvalidConfig> {
     let mut config = Config::default();
@@ -145,10 +182,30 @@ fn set(config: &mut Config, key: &str, value: String) -> Result<(), InvalidConfi
         },
         _ if OF_KERBEROS.contains(&key) => {}
         _ if REFUSED.contains(&key) => return Err(InvalidConfig(format!("{key} is not supported"))),
-        // It is not repeated: it may be a part of a password.
-        _ => return Err(InvalidConfig("a key is set that is not known".to_owned())),
+        _ => return Err(InvalidConfig(unknown(key))),
     }
     Ok(())
+}
+
+/// A key that is not known may be a part of a password, and is repeated only where it is all but one that is known.
+fn unknown(key: &str) -> String {
+    match KNOWN.iter().find(|known| is_all_but(key, known)) {
+        Some(meant) => format!("there is no key {key}, but {meant}"),
+        None => "a key is set that is not known, and not repeated, for it may be a part of a password".to_owned(),
+    }
+}
+
+/// Whether a key has one letter that is wrong, missing or too many, or two that are exchanged.
+fn is_all_but(key: &str, known: &str) -> bool {
+    let (key, known) = (key.as_bytes(), known.as_bytes());
+    let same = key.iter().zip(known).take_while(|(one, other)| one == other).count();
+    let (key, known) = (&key[same..], &known[same..]);
+    let behind = |bytes: &[u8], count: usize| bytes.get(count..).map(<[u8]>::to_vec);
+    let is_exchanged = key.len() >= 2 && known.len() >= 2 && key[0] == known[1] && key[1] == known[0];
+    [(1, 1), (0, 1), (1, 0)].into_iter().any(|(of_key, of_known)| {
+        let (key, known) = (behind(key, of_key), behind(known, of_known));
+        key.is_some() && key == known
+    }) || (is_exchanged && key[2..] == known[2..])
 }
 
 /// What contradicts itself.
@@ -281,4 +338,28 @@ fn require_auth(value: &str) -> Option<RequireAuth> {
         }
     }
     Some(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_as_known_is() {
+        for key in KNOWN {
+            let set = config(vec![(key.to_owned(), String::new())]);
+            let why = set.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(!why.contains("key"), "{key}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_one_letter_or_two_exchanged() {
+        for slip in ["sslmod", "sslmodee", "sslmude", "slsmode", "ssmlode", "sslmdoe"] {
+            assert!(is_all_but(slip, "sslmode"), "{slip}");
+        }
+        for other in ["sslmode", "sslmo", "sslmodeee", "hunter2", "", "mode"] {
+            assert!(!is_all_but(other, "sslmode"), "{other}");
+        }
+    }
 }

@@ -16,6 +16,16 @@ pub(super) fn rest(text: &str) -> Option<&str> {
         .or_else(|| text.strip_prefix("postgres://"))
 }
 
+/// Whether it is a URL of another scheme.
+pub(super) fn is_another(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
+}
+
 pub(super) fn pairs(rest: &str) -> Result<Vec<Pair>, InvalidConfig> {
     let mut pairs = Vec::new();
     let (rest, parameters) = match rest.split_once('?') {

@@ -88,7 +88,7 @@ async fn serve(stream: TcpStream, (handshake, databases, clients): (Arc<Handshak
             };
             let (stream, input) = client.frames.into_parts();
             let begun = Session::begin(stream, input, client.output, &identity, &databases, &clients).await;
-            if let Some(session) = begun {
+            if let Ok(session) = begun {
                 session.run().await;
             }
         }

@@ -25,6 +25,8 @@ pub enum OptionsError {
     Parse {
         /// Which file.
         path: PathBuf,
+        /// What stands in it.
+        text: String,
         /// Why, and where.
         error: Box<toml::de::Error>,
     },
@@ -63,6 +65,22 @@ pub enum OptionsError {
 }
 
 impl OptionsError {
+    /// As one line of a log has it.
+    pub(crate) fn in_one_line(&self) -> String {
+        let Self::Parse { path, text, error } = self else {
+            return self.to_string();
+        };
+        let line = error.span().map(|span| line_at(text, span.start));
+        let line = line.map_or_else(String::new, |line| format!(", line {line}"));
+        // Which keys there are stands in the guide.
+        let why = error.message().split(", expected one of ").next().unwrap_or_default();
+        format!(
+            "configuration file {}{line}: {}",
+            path.display(),
+            why.replace('\n', "; ")
+        )
+    }
+
     /// The same, with the line of the file, if it is one of an option that stands there.
     pub(super) fn in_file(self, path: &Path, text: &str) -> Self {
         let line = match &self {
@@ -85,7 +103,7 @@ impl OptionsError {
 }
 
 /// The line of an option: in the last table of this kind and name, if it is one's and stands there.
-fn line_of(text: &str, option: &str, table: Option<(&str, &str)>) -> Option<usize> {
+pub(super) fn line_of(text: &str, option: &str, table: Option<(&str, &str)>) -> Option<usize> {
     let file = DeTable::parse(text).ok()?;
     let at = |table: &DeTable<'_>| {
         let (key, _) = table.iter().find(|(key, _)| key.get_ref() == option)?;
@@ -101,7 +119,12 @@ fn line_of(text: &str, option: &str, table: Option<(&str, &str)>) -> Option<usiz
         at(own?)
     });
     let start = of_table.or_else(|| at(file.get_ref()))?;
-    Some(text[..start].matches('\n').count() + 1)
+    Some(line_at(text, start))
+}
+
+/// From 1.
+fn line_at(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
 }
 
 /// An option has a value it may not have.

@@ -208,7 +208,10 @@ async fn a_certificate_lets_its_own_user_in() {
     for user in ["anna", "bert"] {
         client.query(&format!("CREATE ROLE {user} LOGIN")).expect(user);
     }
-    let proxy = proxy(&behind, &arguments);
+    let mut proxy = proxy(&behind, &arguments);
+    let address = proxy.address();
+    let (ca, ca_key) = (folder.file("ca.pem"), place("ca.key", &shop.key().serialize_pem()));
+    let ca = ca.to_str().unwrap();
     let psql = |user: &str, certificate: Option<(&str, &str)>| {
         let mut psql = std::process::Command::new("psql");
         psql.args([
@@ -222,7 +225,7 @@ async fn a_certificate_lets_its_own_user_in() {
             "postgres",
             "-p",
         ])
-        .arg(proxy.address().port().to_string())
+        .arg(address.port().to_string())
         .env("PGSSLMODE", "require")
         .env(
             "PGSSLCERT",
@@ -268,6 +271,93 @@ async fn a_certificate_lets_its_own_user_in() {
     );
     let (forged, forged_key) = certified("anna", &stranger);
     assert!(!psql("anna", Some((&forged, &forged_key))).0, "signed by somebody else");
+    let logged = |said: &'static str| move |output: &str| output.contains(said).then_some(());
+    let why = logged("the client's certificate is refused: none of the authorities");
+    proxy.wait_for_output(client::PATIENCE, why).unwrap();
+    // As openssl makes one where it is given no extensions.
+    let [request, old] = ["old.csr", "old.pem"].map(|name| folder.file(name));
+    for arguments in [
+        vec![
+            "req",
+            "-new",
+            "-subj",
+            "/CN=anna",
+            "-key",
+            &annas_key,
+            "-out",
+            request.to_str().unwrap(),
+        ],
+        vec![
+            "x509",
+            "-req",
+            "-days",
+            "2",
+            "-in",
+            request.to_str().unwrap(),
+            "-CA",
+            ca,
+            "-CAkey",
+            &ca_key,
+            "-CAcreateserial",
+            "-out",
+            old.to_str().unwrap(),
+        ],
+    ] {
+        let made = std::process::Command::new("openssl").args(&arguments).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    }
+    assert!(
+        !psql("anna", Some((old.to_str().unwrap(), &annas_key))).0,
+        "of version 1"
+    );
+    let why = logged("the client's certificate is refused: it is not of version 3");
+    proxy.wait_for_output(client::PATIENCE, why).unwrap();
+    assert_eq!(proxy.metric("forebay_logins_failed_total").unwrap(), Some(6.0));
+}
+
+/// What the guide says to type, typed.
+#[test]
+fn the_guides_certificates_are_taken() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/operating.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let folder = Folder::new("certificates", None).unwrap();
+    let lines: Vec<&str> = guide
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ openssl "))
+        .collect();
+    assert_eq!(lines.len(), 3, "an authority, a server's and a client's");
+    let shell = |line: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", line]).current_dir(folder.path()).output().unwrap()
+    };
+    for line in lines {
+        let made = shell(&format!("openssl {line}"));
+        assert!(made.status.success(), "{line}: {made:?}");
+    }
+    folder.place("hba.conf", "hostssl all ann all cert\n", None).unwrap();
+    let file = |name: &str| folder.file(name).to_str().unwrap().to_owned();
+    let arguments = [
+        ("--tls-certificate", file("server.pem")),
+        ("--tls-key", file("server.key")),
+        ("--tls-client-ca", file("authority.pem")),
+        ("--hba-file", file("hba.conf")),
+    ];
+    let arguments: Vec<&str> = arguments.iter().flat_map(|(name, value)| [*name, value]).collect();
+    let behind = started();
+    straight(&behind).query("CREATE ROLE ann LOGIN").expect("created");
+    let proxy = proxy(&behind, &arguments);
+    let line = guide
+        .split('`')
+        .find(|code| code.starts_with("psql \"host=localhost"))
+        .unwrap();
+    let line = line
+        .replace(
+            "port=6432",
+            &format!("hostaddr=127.0.0.1 port={}", proxy.address().port()),
+        )
+        .replace("dbname=shop", "dbname=postgres");
+    let told = shell(&format!("{line} -XAtc 'SELECT current_user'"));
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "ann\n", "{told:?}");
 }
 
 /// Who signs, and its own certificate in PEM.

@@ -164,6 +164,43 @@ fn a_pause_of_one_database_is_no_other_ones_and_who_gives_up_waiting_does_not_ta
 }
 
 #[test]
+fn a_name_that_nobody_uses_is_told_and_what_is_changed_is_logged() {
+    let mut proxy = with_admin(&["--server-wait-timeout", "100ms"]);
+    let mut admin = at(proxy.address());
+    let notice = |answer: &crate::client::Answer| answer.notice().map(|notice| notice.message().to_owned());
+    let paused = admin.query("PAUSE FOREBAY nosuch");
+    assert_eq!(paused.tags(), ["PAUSE"]);
+    assert_eq!(notice(&paused).as_deref(), Some("no database \"nosuch\" is in use"));
+    for command in ["RESUME FOREBAY nosuch", "RECONNECT FOREBAY nosuch"] {
+        assert!(notice(&admin.query(command)).is_some(), "{command}");
+    }
+    for command in [
+        "PAUSE FOREBAY postgres",
+        "RESUME FOREBAY postgres",
+        "PAUSE FOREBAY",
+        "RESUME FOREBAY",
+    ] {
+        let done = admin.query(command).expect(command);
+        assert_eq!(notice(&done), None, "{command}");
+    }
+    assert_eq!(admin.query("KILL FOREBAY 2000000000").sqlstate(), "42704");
+    admin.run("SHOW FOREBAY STATUS");
+    for logged in [
+        "on the console: PAUSE FOREBAY \"nosuch\" by=\"postgres@postgres\" address=127.0.0.1:",
+        "on the console: RECONNECT FOREBAY \"nosuch\"",
+        "on the console: RESUME FOREBAY by",
+        "refused on the console: KILL FOREBAY 2000000000",
+    ] {
+        let told = |output: &str| output.contains(logged).then_some(());
+        proxy.wait_for_output(crate::client::PATIENCE, told).expect(logged);
+    }
+    assert!(
+        !proxy.output().contains("SHOW FOREBAY"),
+        "what shows something changes nothing"
+    );
+}
+
+#[test]
 fn who_is_ended_is_told_so_wherever_it_is_and_what_it_ran_is_rolled_back() {
     let proxy = with_admin(&[]);
     let mut admin = at(proxy.address());

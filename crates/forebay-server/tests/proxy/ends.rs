@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::{at, postgres, proxy, started, straight};
+use crate::client::PATIENCE;
+use crate::{as_user, at, postgres, proxy, started, straight};
 
 /// How many sessions the server has from proxies that run this.
 fn sessions_at(server: &testbed::Postgres, what: &str) -> String {
@@ -84,7 +85,7 @@ fn a_server_that_is_not_there_is_told_and_noticed_when_it_is_back() {
     client.send(&crate::client::query("SELECT 1"));
     let words = client.last_words();
     assert_eq!(words.last().unwrap().failure().sqlstate(), "08006", "{words:?}");
-    let refused = crate::as_user(proxy.address(), "postgres").unwrap_err();
+    let refused = as_user(proxy.address(), "postgres").unwrap_err();
     assert_eq!(refused.sqlstate(), "08006");
 }
 
@@ -167,12 +168,62 @@ fn it_is_ready_while_what_is_behind_can_be_reached() {
 }
 
 #[test]
+fn a_database_that_is_lost_is_logged_once_and_once_when_it_is_back() {
+    let mut server = started();
+    // With users of its own nobody asks the database before.
+    let folder = testbed::Folder::new("users", None).unwrap();
+    folder.place("hba.conf", "host all all all trust\n", None).unwrap();
+    let way = testbed::Proxy::start(server.address()).unwrap();
+    let url = format!("postgresql://{}/postgres", way.address());
+    let mut proxy = crate::proxy_of(&url, &["--hba-file", folder.file("hba.conf").to_str().unwrap()]);
+    at(proxy.address()).run("SELECT 1");
+    server.kill9().unwrap();
+    let refused = |proxy: &testbed::Forebay| {
+        as_user(proxy.address(), "postgres")
+            .err()
+            .map(|error| error.sqlstate().to_owned())
+    };
+    while refused(&proxy).as_deref() != Some("08006") {}
+    for _ in 0..5 {
+        assert_eq!(refused(&proxy).as_deref(), Some("08006"));
+    }
+    server.restart().unwrap();
+    way.lead_to(server.address());
+    while as_user(proxy.address(), "postgres").is_err() {}
+    let back = |output: &str| output.contains("the database is back").then_some(());
+    proxy.wait_for_output(PATIENCE, back).unwrap();
+    let output = proxy.output();
+    let count = |said: &str| output.matches(said).count();
+    assert_eq!(count("the database cannot be reached"), 1, "{output}");
+    assert_eq!(count("the database is back"), 1, "{output}");
+    assert_eq!(count("login failed"), 0, "{output}");
+    let failed = proxy.metric("forebay_logins_failed_total").unwrap();
+    assert!(failed >= Some(6.0), "they are counted: {failed:?}");
+}
+
+#[test]
+fn a_start_with_nobody_behind_says_so_and_when_somebody_is() {
+    let address = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut proxy = crate::proxy_of(&format!("postgresql://{address}/app"), &[]);
+    let told = |said: &'static str| move |output: &str| output.contains(said).then_some(());
+    proxy
+        .wait_for_output(PATIENCE, told("the database cannot be reached"))
+        .unwrap();
+    // No client comes meanwhile.
+    let _somebody = std::net::TcpListener::bind(address).unwrap();
+    proxy.wait_for_output(PATIENCE, told("the database is back")).unwrap();
+}
+
+#[test]
 fn clients_come_by_a_socket_too() {
     let folder = testbed::Folder::new("socket", None).unwrap();
     let proxy = proxy(postgres(), &["--socket-folder", folder.path().to_str().unwrap()]);
     let path = folder.file(&format!(".s.PGSQL.{}", proxy.address().port()));
     let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
-    stream.set_read_timeout(Some(crate::client::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let who = crate::client::startup(&[("user", "trusted"), ("database", "postgres")]);
     let said = [
         who,

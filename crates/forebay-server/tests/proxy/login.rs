@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use testbed::Folder;
 
+use crate::client::PATIENCE;
+use crate::reload::change_user;
 use crate::{PASSWORD, as_user, at, postgres, proxy, proxy_of, started_with_users, straight};
 
 /// As whom one is let in, or what one is told.
@@ -172,6 +174,95 @@ async fn users_of_its_own_are_proven_and_the_database_asked_by_their_keys() {
         me("trusted", Some(PASSWORD)).await.unwrap_err().contains("28P01"),
         "not in the file"
     );
+}
+
+/// What a client is told that is refused: its SQLSTATE, detail and hint.
+async fn refused_with(address: SocketAddr, user: &str, database: &str, password: &str) -> [Option<String>; 3] {
+    let mut config = tokio_postgres::Config::new();
+    config
+        .host("127.0.0.1")
+        .port(address.port())
+        .user(user)
+        .dbname(database);
+    let Err(error) = config.password(password).connect(tokio_postgres::NoTls).await else {
+        panic!("{user} is let in")
+    };
+    let error = error.as_db_error().expect("the server says why");
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    [
+        Some(error.code().code().to_owned()),
+        owned(error.detail()),
+        owned(error.hint()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whom_the_proxy_lets_in_and_the_database_does_not_is_told_logged_and_counted() {
+    let server = postgres();
+    let folder = Folder::new("users", None).unwrap();
+    let file = folder.file("users");
+    // With a password that the database does not know, or as nobody whom it knows.
+    for user in ["scram", "infileonly", "trusted"] {
+        change_user(&file, "add", user);
+    }
+    let arguments = ["--users", file.to_str().unwrap(), "--max-user-connections", "1"];
+    let mut proxy = proxy(server, &arguments);
+    let address = proxy.address();
+    let mut failed = 0.0;
+    let mut is_counted_and_logged = |proxy: &mut testbed::Forebay, said: &str| {
+        failed += 1.0;
+        let logged = |output: &str| {
+            output
+                .lines()
+                .any(|line| line.contains("WARN") && line.contains("login failed") && line.contains(said))
+                .then_some(())
+        };
+        proxy.wait_for_output(PATIENCE, logged).unwrap();
+        assert_eq!(proxy.metric("forebay_logins_failed_total").unwrap(), Some(failed));
+    };
+    // Who has proven nothing is told no more than by any server.
+    let [code, detail, hint] = refused_with(address, "scram", "postgres", "wrong").await;
+    assert_eq!((code.as_deref(), detail, hint), (Some("28P01"), None, None));
+    is_counted_and_logged(&mut proxy, "password authentication failed");
+    let [code, detail, hint] = refused_with(address, "scram", "postgres", "secret").await;
+    assert_eq!(code.as_deref(), Some("28P01"));
+    assert!(
+        detail
+            .unwrap()
+            .contains("the database refused the proxy as user \"scram\"")
+    );
+    assert!(hint.unwrap().contains("rolpassword"));
+    is_counted_and_logged(&mut proxy, "the database refused the proxy as \\\"scram\\\"");
+    let [code, ..] = refused_with(address, "infileonly", "postgres", "secret").await;
+    assert_eq!(code.as_deref(), Some("28000"));
+    is_counted_and_logged(&mut proxy, "infileonly");
+    let [code, _, hint] = refused_with(address, "trusted", "nowhere", "secret").await;
+    assert_eq!((code.as_deref(), hint), (Some("3D000"), None));
+    is_counted_and_logged(&mut proxy, "nowhere");
+    let mut config = tokio_postgres::Config::new();
+    config
+        .host("127.0.0.1")
+        .port(address.port())
+        .user("trusted")
+        .password("secret")
+        .dbname("postgres");
+    let (_client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let [code, ..] = refused_with(address, "trusted", "postgres", "secret").await;
+    assert_eq!(code.as_deref(), Some("53300"));
+    is_counted_and_logged(&mut proxy, "too many connections for role");
+    // Nor who is let in for where it comes from.
+    folder.place("hba.conf", "host all all all trust\n", None).unwrap();
+    let file = folder.file("hba.conf");
+    let mut trusting = crate::proxy(server, &["--hba-file", file.to_str().unwrap()]);
+    let [code, detail, hint] = refused_with(trusting.address(), "scram", "postgres", "secret").await;
+    assert_eq!((code.as_deref(), detail, hint), (Some("28000"), None, None));
+    let logged = |output: &str| {
+        output
+            .contains("refused the proxy as \\\"scram\\\": the server asks for a password")
+            .then_some(())
+    };
+    trusting.wait_for_output(PATIENCE, logged).unwrap();
 }
 
 #[test]

@@ -38,7 +38,10 @@ fn options_of_the_other_kind_are_refused_by_name() {
             "server_wait_timeout: must not be 0",
         ),
         (&["--upstream", "postgresql://127.0.0.1:x/app"], "upstream: "),
-        (&["--upstream", "mysql://127.0.0.1/app"], "upstream: "),
+        (
+            &["--upstream", "mysql://127.0.0.1/app"],
+            "upstream: only postgresql:// is spoken",
+        ),
         (
             &["--upstream", url, "--listen", "0.0.0.0:0"],
             "listen: clients beyond this machine",
@@ -51,6 +54,34 @@ fn options_of_the_other_kind_are_refused_by_name() {
         let told = refused(arguments);
         assert!(told.starts_with(&format!("forebay: {named}")), "{arguments:?}: {told}");
     }
+}
+
+#[test]
+fn the_help_names_the_proxy_at_its_beginning() {
+    let help = Command::new(PROGRAM).arg("-h").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.lines().next().unwrap().contains("proxy"), "{help}");
+}
+
+#[test]
+fn a_start_refuses_a_users_certificate_that_is_not_there() {
+    let folder = testbed::Folder::new("certificates", None).unwrap();
+    let text = "upstream = \"postgresql://127.0.0.1/app\"\nlisten = \"127.0.0.1:0\"\nhttp = \"off\"\n\
+        [[user]]\nname = \"ann\"\nsslcert = \"/nowhere.pem\"\nsslkey = \"/nowhere.key\"\n";
+    folder.place("forebay.toml", text, None).unwrap();
+    let config = folder.file("forebay.toml");
+    let ended = Command::new(PROGRAM)
+        .arg("serve")
+        .arg("--config")
+        .arg(&config)
+        .output()
+        .unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    let expected = format!(
+        "forebay: configuration file {}, line 7: user \"ann\": TLS: /nowhere.key: ",
+        config.display()
+    );
+    assert!(told.starts_with(&expected), "{told}");
 }
 
 #[test]

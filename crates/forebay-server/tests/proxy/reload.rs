@@ -1,6 +1,6 @@
 //! What is read anew on SIGHUP, while clients are there.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use testbed::{Folder, Forebay, Postgres};
@@ -172,13 +172,25 @@ fn what_cannot_be_used_is_said_with_its_line_and_changes_nothing() {
     let mut reloadable = Reloadable::start(&good, &[]);
     let mut client = reloadable.at("shop").unwrap();
     for (text, told) in [
-        (format!("{good}colour = 3\n"), "line 4"),
+        (format!("{good}colour = 3\n"), "line 4: unknown field `colour`\n"),
         (format!("{good}max_waiting = 0\n"), "line 4: max_waiting: of database"),
         (format!("max_waiting = 0\n{good}"), "line 1: max_waiting: 0 is not"),
-        (format!("users = \"/nowhere\"\n{good}"), "users file /nowhere"),
+        (format!("users = \"/nowhere\"\n{good}"), "line 1: users file /nowhere"),
         (
             good.replace("/postgres\"", "/reload_gone?sslmode=verify-full&sslrootcert=/nowhere\""),
-            "/nowhere",
+            "line 3: database \"shop\": TLS: /nowhere: No such file",
+        ),
+        (
+            format!("{good}[[user]]\nname = \"ann\"\nsslcert = \"/nowhere.pem\"\nsslkey = \"/nowhere.key\"\n"),
+            "line 7: user \"ann\": TLS: /nowhere.key: I/O error: No such file",
+        ),
+        (
+            good.replace("postgresql", "mysql"),
+            "line 3: url: of database \"shop\" only postgresql:// is spoken",
+        ),
+        (
+            good.replace("/postgres\"", "/postgres?sslmod=require\""),
+            "line 3: url: of database \"shop\" there is no key sslmod, but sslmode",
         ),
         (format!("log = \"a=b=c\"\n{good}"), "log: "),
     ] {
@@ -191,7 +203,10 @@ fn what_cannot_be_used_is_said_with_its_line_and_changes_nothing() {
     // What holds from the start to the end is told by name.
     reloadable.place(&format!("max_connections = 7\n{good}"));
     let said = reloadable.reload(DONE);
-    assert!(said.contains("max_connections"), "{said}");
+    assert!(
+        said.contains("max_connections has changed: that holds from the next start on"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -211,7 +226,7 @@ fn what_is_logged_changes_too() {
 }
 
 /// Adds a user of the proxy's own, or removes one.
-fn change_user(file: &PathBuf, action: &str, name: &str) {
+pub(crate) fn change_user(file: &Path, action: &str, name: &str) {
     let mut command = Command::new(PROGRAM);
     command.args(["user", action, name, "--users"]).arg(file);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -265,6 +280,10 @@ fn a_check_says_what_would_be_served_or_which_line_is_wrong() {
         assert!(plan.contains(told), "{told}: {plan}");
     }
     assert!(!plan.contains("hush"), "{plan}");
+    change_user(&folder.file("users"), "add", "ann");
+    let file = folder.file("users");
+    let (_, plan, why) = check(&format!("users = \"{}\"\n{text}", file.display()));
+    assert!(plan.contains(", 1 user of its own, "), "{plan}{why}");
     let whole = "admin_users = \"ann, bea@shop\"\nmax_user_connections = 9\nmax_upstream_connections = 50\n\
         [[database]]\nname = \"shop\"\nurl = \"postgresql://ann:hush@db1/shop\"\nsharing = false\nmax_client_connections = 7\n\
         service_user = true\n[[user]]\nname = \"bea\"\nmax_client_connections = 2\nsharing = true\n";
