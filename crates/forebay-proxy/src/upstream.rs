@@ -97,8 +97,8 @@ impl UpstreamOptions {
     /// [`ConnectError::Tls`] where files of certificates cannot be used.
     pub fn check(&self) -> Result<(), ConnectError> {
         self.check_as("nobody")?;
-        let certified = self.users.iter().filter(|(_, user)| user.certificate.is_some());
-        certified.map(|(name, _)| self.check_as(name)).collect()
+        let mut certified = self.users.iter().filter(|(_, user)| user.certificate.is_some());
+        certified.try_for_each(|(name, _)| self.check_as(name))
     }
 
     /// The same as this user.
