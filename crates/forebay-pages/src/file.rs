@@ -274,8 +274,9 @@ impl Handle {
 
     fn invalidate(&self, bytes: Range<u64>) -> Result<(), PageError> {
         let _turn = self.invalidation.lock();
-        let mut mapping = self.current();
+        // In this order: a mapping that another puts in the place of this one has nothing from before the look.
         let now = self.opener.identify(&self.path);
+        let mut mapping = self.current();
         let is_same = match &now {
             Ok(identity) => identity.file == mapping.file_id() && identity.length == mapping.length,
             // Reads go on with the old one.
@@ -296,7 +297,8 @@ impl Handle {
             self.opener.replace(&mapping)?;
         }
         // Whatever serves now began to load after the change.
-        mapping.latest().found(now?);
+        let everything = !none_left || bytes == (0..mapping.length);
+        mapping.latest().found(now?, everything);
         Ok(())
     }
 

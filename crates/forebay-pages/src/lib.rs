@@ -17,7 +17,10 @@
 //! Knows files, memory and I/O; nothing of the rest of this project.
 //!
 //! Not promised: that a change of a file by others is noticed at once. It is noticed when the file is opened again or
-//! [invalidated](PagedFile::invalidate); until then pages in memory are served as they were, and others are read as they are.
+//! [invalidated](PagedFile::invalidate); until then pages in memory are served as they were, and others are read as they are. Opening it
+//! goes by inode, length and times, and does not trust times that are so young that the next change could leave them as they are. So it
+//! does not notice a write that went on while the file was opened, writes through `mmap` that change no time, a change that gets the old
+//! time from a clock that was set back, and what a network file system does not tell yet.
 //!
 //! # How it is built
 //!

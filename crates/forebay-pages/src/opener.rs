@@ -1,13 +1,14 @@
 //! How files are opened, and how it is noticed that they have changed.
 //!
 //! Promises: readers who open the same file get the same mapping. A file that has changed since it was opened last gets a new one,
-//! and so does a file that is opened with checksums by which its pages were not verified so far. No mapping is replaced by one of an
+//! and so does one that may have changed without a trace, because it had changed just before it was opened last, and a file that is opened with checksums by which its pages were not verified so far. No mapping is replaced by one of an
 //! older state of its file.
 //!
 //! Knows nothing of reading.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::RwLock;
 
@@ -37,9 +38,9 @@ impl Opener {
 
     /// The file's mapping: the one it has, or, if it is new or has changed since, a new one. Blocks.
     pub(crate) fn open(&self, path: &Arc<Path>, checksums: Option<&Checksums>) -> Result<Arc<Mapping>, PageError> {
-        let fits = |known: &&Arc<Mapping>, identity: &Identity| {
-            known.identity() == *identity && known.is_checked_by(checksums)
-        };
+        let began = Instant::now();
+        let fits =
+            |known: &&Arc<Mapping>, identity: &Identity| known.shows(identity, began) && known.is_checked_by(checksums);
         // The one that was in the way of the last try. Some file systems tell another identity of a path than of the file that is
         // opened by it, so that it is not found by the path's.
         let mut met = None;
@@ -129,7 +130,15 @@ mod tests {
 
     use super::*;
     use crate::storage::StoredFile;
+    use crate::storage::identity::Version;
     use crate::testing::{SmallPool, Unreadable};
+
+    fn version(number: i64) -> Version {
+        Version {
+            changed: (number, 0),
+            ..Version::default()
+        }
+    }
 
     /// A storage of one file, which changes while it is opened for the first time, and is then opened by another.
     #[derive(Default)]
@@ -145,7 +154,8 @@ mod tests {
             Ok(Identity {
                 file: (7, 7),
                 length: 4096,
-                version: (self.version.load(Ordering::Relaxed), 0),
+                version: version(self.version.load(Ordering::Relaxed)),
+                is_settled: true,
             })
         }
 
@@ -189,7 +199,8 @@ mod tests {
             Ok(Identity {
                 file: (7, 1),
                 length: 4096,
-                version: (0, 0),
+                version: version(0),
+                is_settled: true,
             })
         }
 
@@ -199,7 +210,8 @@ mod tests {
             Ok(Arc::new(Unreadable(Identity {
                 file: (7, 2),
                 length: 4096,
-                version: (opened, 0),
+                version: version(opened),
+                is_settled: true,
             })))
         }
     }
@@ -218,5 +230,59 @@ mod tests {
         let first = opener.open(&path, None).expect("opened");
         let second = opener.open(&path, None).expect("opened");
         assert!(first.is_retired() && !second.is_retired());
+    }
+
+    /// A storage of one file whose times do not tell whether it has changed.
+    struct Young {
+        is_settled: bool,
+    }
+
+    impl Storage for Young {
+        fn identify(&self, _path: &Path) -> io::Result<Identity> {
+            Ok(Identity {
+                file: (7, 3),
+                length: 4096,
+                version: version(0),
+                is_settled: self.is_settled,
+            })
+        }
+
+        fn open(&self, path: &Arc<Path>) -> io::Result<Arc<dyn StoredFile>> {
+            Ok(Arc::new(Unreadable(self.identify(path)?)))
+        }
+    }
+
+    #[test]
+    fn a_file_that_may_have_changed_without_a_trace_gets_a_new_mapping_when_it_is_opened_again() {
+        let pool = SmallPool::start(16);
+        for is_settled in [true, false] {
+            let files = Arc::<RwLock<Files>>::default();
+            let opener = Opener {
+                storage: Arc::new(Young { is_settled }),
+                context: pool.context.clone(),
+                files: Arc::clone(&files),
+                evictor: Arc::new(Evictor::new(&pool.context, files, Arc::default())),
+            };
+            let path: Arc<Path> = Path::new("/young").into();
+            let first = opener.open(&path, None).expect("opened");
+            let second = opener.open(&path, None).expect("opened");
+            assert_eq!(Arc::ptr_eq(&first, &second), is_settled);
+            // Who began to look before it was opened may share it all the same.
+            let now = opener.identify(&path).expect("there");
+            let before = Instant::now()
+                .checked_sub(std::time::Duration::from_secs(60))
+                .expect("long ago");
+            assert!(second.shows(&now, before));
+            assert_eq!(second.shows(&now, Instant::now()), is_settled);
+            // A part that was invalidated says nothing of the rest.
+            let settled = Identity {
+                is_settled: true,
+                ..now
+            };
+            second.found(settled, false);
+            assert_eq!(second.shows(&now, Instant::now()), is_settled);
+            second.found(settled, true);
+            assert!(second.shows(&now, Instant::now()));
+        }
     }
 }

@@ -355,7 +355,8 @@ impl PagePool {
         }
     }
 
-    /// Opens a file. Its pages in memory are found again, unless the file has changed since.
+    /// Opens a file. Its pages in memory are found again, unless the file has changed since, as its inode, length and times tell; or had
+    /// changed just before it was opened last (20 ms; 2 s where times are kept in whole seconds), and may have once more at the same time.
     ///
     /// # Errors
     /// [`PageError::File`], [`PageError::AddressSpace`].

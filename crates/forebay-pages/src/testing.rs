@@ -10,7 +10,7 @@ use crate::eviction::sweeper;
 use crate::memory::frames::FrameBudget;
 use crate::memory::mapping::{Mapping, MappingContext};
 use crate::storage::StoredFile;
-use crate::storage::identity::Identity;
+use crate::storage::identity::{Identity, Version};
 use crate::storage::request::ReadRequest;
 
 /// Pages of 4 KiB, their frames, and a sweeper.
@@ -43,7 +43,8 @@ impl SmallPool {
         let file = Unreadable(Identity {
             file: (0, u64::from(id)),
             length,
-            version: (0, 0),
+            version: Version::default(),
+            is_settled: true,
         });
         let path: Arc<Path> = Path::new(&format!("/unreadable/{id}")).into();
         Mapping::new(&self.context, id, path, Arc::new(file), None).expect("address space")

@@ -49,7 +49,7 @@ impl Directories {
     /// The directory that the path leads to now, one for all who make files in it; and whether it is to be searched.
     pub(super) fn open(&self, path: &Path) -> io::Result<(Arc<Directory>, bool)> {
         let file = File::open(path)?;
-        let id = open_file::identity_of(&file.metadata()?).file;
+        let id = open_file::file_id_of(&file.metadata()?);
         let mut all = self.known.lock();
         all.retain(|_, known| !known.is_due() || known.directory.strong_count() > 0);
         let known = all.entry(id).or_default();

@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -44,6 +45,8 @@ pub(crate) struct Mapping {
     /// Of the file, in bytes.
     pub(crate) length: u64,
     identity: Mutex<Identity>,
+    /// None of its pages was read before.
+    created: Instant,
     checked: Option<(Checksums, Verifier)>,
     page_size: usize,
     region: Region,
@@ -121,6 +124,7 @@ impl Mapping {
             file,
             length,
             identity: Mutex::new(identity),
+            created: Instant::now(),
             checked,
             page_size,
             region,
@@ -144,11 +148,20 @@ impl Mapping {
         *self.identity.lock()
     }
 
-    /// The file was found to be this, and whatever has changed in it was dropped.
-    pub(crate) fn found(&self, identity: Identity) {
+    /// Whether it has the bytes of the file that was found to be `now`, by who began to look at `began`.
+    pub(crate) fn shows(&self, now: &Identity, began: Instant) -> bool {
+        let known = self.identity();
+        // All that is read since then is what the file was then, or later.
+        known.is_unchanged(now) || (known.is_same(now) && self.created > began)
+    }
+
+    /// The file was found to be this, and whatever has changed in it was dropped; or, if `everything`, all that was read before.
+    pub(crate) fn found(&self, identity: Identity, everything: bool) {
         let mut known = self.identity.lock();
         if known.file == identity.file && known.length == identity.length {
-            *known = identity;
+            // What remains may be from before a change that the identity known so far does not show.
+            let is_settled = identity.is_settled && (everything || known.is_settled);
+            *known = Identity { is_settled, ..identity };
         }
     }
 
@@ -366,7 +379,7 @@ mod tests {
         first.took(2);
         pool.context.frames.try_take(2).expect("free").spend(2);
         drop(pins);
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         while first.taken() > 0 {
             assert!(began.elapsed().as_secs() < 60, "the sweeper was not told");
             std::thread::yield_now();

@@ -8,7 +8,7 @@ use forebay_pages::{Io, PageError};
 use crate::environment::Range;
 use crate::faults::{PAGE, overwrite, pages};
 use crate::pattern;
-use crate::trouble::{Trouble, WAYS, nothing_leaked, until};
+use crate::trouble::{Trouble, WAYS, nothing_leaked, settled, until};
 
 #[tokio::test]
 async fn a_file_that_is_cut_short_is_told_to_those_who_want_what_is_gone() {
@@ -136,6 +136,7 @@ async fn what_is_changed_in_place_is_read_after_it_was_invalidated_by_all_and_vi
     for io in WAYS {
         let (_folder, path) = pattern::file(1, 16 * PAGE);
         let pool = Trouble::pool(io, 64).1.build().expect("a pool");
+        settled(&path).await;
         let (file, other) = (
             pool.open(&path).await.expect("opened"),
             pool.open(&path).await.expect("opened"),
@@ -145,6 +146,7 @@ async fn what_is_changed_in_place_is_read_after_it_was_invalidated_by_all_and_vi
             let before = held.to_vec();
             let held = is_held.then_some(held);
             overwrite(&path, seed, 4 * PAGE, 8 * PAGE);
+            settled(&path).await;
             file.invalidate(4 * PAGE..8 * PAGE).await.expect("there");
             for handle in [&other, &file] {
                 pattern::check(&pages(handle, 4, 8).await.expect("read"), seed);
@@ -174,6 +176,47 @@ async fn what_is_changed_in_place_is_read_after_it_was_invalidated_by_all_and_vi
         }
         nothing_leaked(&pool).await;
     }
+}
+
+#[tokio::test]
+async fn what_is_changed_in_place_and_given_its_old_time_is_noticed_when_it_is_opened_again() {
+    let (_folder, path) = pattern::file(1, 4 * PAGE);
+    let pool = Trouble::pool(Io::Auto, 64).1.build().expect("a pool");
+    let modified = fs::metadata(&path).expect("there").modified().expect("known");
+    settled(&path).await;
+    for seed in 1..4 {
+        let file = pool.open(&path).await.expect("opened");
+        pattern::check(&file.read(..).await.expect("read"), seed);
+        overwrite(&path, seed + 1, 0, 4 * PAGE);
+        let writable = fs::OpenOptions::new().write(true).open(&path).expect("opened");
+        writable.set_modified(modified).expect("set");
+        settled(&path).await;
+    }
+}
+
+/// However coarse the file system's times are.
+#[tokio::test]
+async fn what_is_changed_at_once_after_it_was_read_is_noticed_when_it_is_opened_again() {
+    let (_folder, path) = pattern::file(1, PAGE);
+    let pool = Trouble::pool(Io::Auto, 64).1.build().expect("a pool");
+    for seed in 1..500 {
+        let file = pool.open(&path).await.expect("opened");
+        pattern::check(&file.read(..).await.expect("read"), seed);
+        overwrite(&path, seed + 1, 0, PAGE);
+    }
+    nothing_leaked(&pool).await;
+}
+
+#[tokio::test]
+async fn a_file_that_has_not_changed_is_found_when_it_is_opened_again() {
+    let (_folder, path) = pattern::file(1, 4 * PAGE);
+    let pool = Trouble::pool(Io::Auto, 64).1.build().expect("a pool");
+    settled(&path).await;
+    for _ in 0..3 {
+        let file = pool.open(&path).await.expect("opened");
+        pattern::check(&file.read(..).await.expect("read"), 1);
+    }
+    assert_eq!(pool.stats().misses, 4);
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 //! process of their own.
 
 use std::future::{Future, poll_fn};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::pin::pin;
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use forebay_pages::faults::{Fault, Faults};
 use forebay_pages::{Io, PagePool, PagePoolBuilder};
@@ -113,6 +114,17 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(began.elapsed() < PATIENCE, "still waiting for {what}");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// Waits until another change of the file certainly gets another time.
+pub(crate) async fn settled(path: &Path) {
+    let metadata = std::fs::metadata(path).expect("there");
+    let grain = if metadata.ctime_nsec() == 0 { 2_000 } else { 20 };
+    let changed = UNIX_EPOCH + Duration::new(metadata.ctime() as u64, metadata.ctime_nsec() as u32);
+    until("the file's times to be old", || {
+        changed.elapsed().is_ok_and(|age| age > Duration::from_millis(grain))
+    })
+    .await;
 }
 
 /// Nothing is held, nothing runs, and what was in memory can be dropped: no pin and no frame was lost.

@@ -14,24 +14,59 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::storage::identity::Identity;
+use crate::storage::identity::{FileId, Identity, Version};
 
 /// To what transfers must be aligned where the kernel does not tell; and the most that a file may ask for.
 const ALIGNMENT_MAX: usize = 4096;
 
+/// How far apart two changes are at the least whose times differ: twice the longest tick of a kernel, by which file systems take the
+/// time; FAT counts in hundredths of a second as well.
+const GRAIN: Duration = Duration::from_millis(20);
+/// The same where times are kept in whole seconds, or in every other one.
+const GRAIN_OF_SECONDS: Duration = Duration::from_secs(2);
+
 /// What the path leads to now.
 pub(crate) fn identify(path: &Path) -> io::Result<Identity> {
-    Ok(identity_of(&path.metadata()?))
+    let before = SystemTime::now();
+    Ok(identity_of(&path.metadata()?, before))
+}
+
+/// Of a file with these metadata, which were asked for after `now`.
+fn identity_of(metadata: &Metadata, now: SystemTime) -> Identity {
+    let version = Version {
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+        changed: (metadata.ctime(), metadata.ctime_nsec()),
+    };
+    Identity {
+        file: file_id_of(metadata),
+        length: metadata.len(),
+        version,
+        is_settled: is_settled(&version, now),
+    }
 }
 
 /// Of a file with these metadata.
-pub(crate) fn identity_of(metadata: &Metadata) -> Identity {
-    Identity {
-        file: (metadata.dev(), metadata.ino()),
-        length: metadata.len(),
-        version: (metadata.mtime(), metadata.mtime_nsec()),
-    }
+pub(crate) fn file_id_of(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Whether a change after `now` gets other times than these.
+fn is_settled(version: &Version, now: SystemTime) -> bool {
+    let nanoseconds =
+        |(seconds, nanoseconds): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    let now = match now.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_nanos() as i128,
+        Err(before) => -(before.duration().as_nanos() as i128),
+    };
+    let is_young = |time: (i64, i64)| {
+        let grain = if time.1 == 0 { GRAIN_OF_SECONDS } else { GRAIN };
+        nanoseconds(time) + grain.as_nanos() as i128 > now
+    };
+    // A time of change in the future is that of a clock that was set back, or is another machine's. The time of modification is looked
+    // at for file systems that keep no other, and may have been set into the future by anybody.
+    !is_young(version.changed) && (!is_young(version.modified) || nanoseconds(version.modified) > now)
 }
 
 /// An open file.
@@ -69,6 +104,7 @@ impl OpenFile {
     }
 
     fn new(path: Arc<Path>, file: File, direct: bool, writes: bool) -> io::Result<Self> {
+        let before = SystemTime::now();
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
@@ -79,7 +115,7 @@ impl OpenFile {
         let alignment = platform::set_flags(&file, direct)?;
         Ok(Self {
             path,
-            identity: identity_of(&metadata),
+            identity: identity_of(&metadata, before),
             file,
             writes,
             alignment,
@@ -147,7 +183,7 @@ impl OpenFile {
             Some(file) => file,
             None => options.custom_flags(libc::O_NONBLOCK).open(&self.path)?,
         };
-        if identity_of(&file.metadata()?).file != self.identity.file {
+        if file_id_of(&file.metadata()?) != self.identity.file {
             return Err(io::Error::other(
                 "the file was replaced, and cannot be opened once more",
             ));
@@ -210,5 +246,33 @@ mod platform {
 
     pub(super) fn path_of_descriptor(_file: &File) -> Option<PathBuf> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(changed: (i64, i64), modified: (i64, i64), now_ms: u64) -> bool {
+        is_settled(
+            &Version { modified, changed },
+            UNIX_EPOCH + Duration::from_millis(now_ms),
+        )
+    }
+
+    #[test]
+    fn times_that_are_as_young_as_their_grain_are_not_settled() {
+        let old = (3, 5);
+        assert!(!at((9, 990_000_001), old, 10_000));
+        assert!(at((9, 970_000_001), old, 10_000));
+        // In whole seconds: the next change may be in the same one, or two.
+        assert!(!at((9, 0), old, 10_500));
+        assert!(at((9, 0), old, 11_000));
+        // In the future, where only the time of modification may stand that somebody has set.
+        assert!(!at((20, 1), old, 10_000));
+        assert!(at(old, (20, 1), 10_000));
+        // No time of change.
+        assert!(!at((0, 0), (9, 990_000_001), 10_000));
+        assert!(at((0, 0), (9, 970_000_001), 10_000));
     }
 }
