@@ -302,7 +302,28 @@ impl Console {
             ("joined", INT8),
         ]);
         for (database, pool) in self.databases.pools() {
-            let is_off = (!pool.shares()).then(|| "sharing is switched off".to_owned());
+            let limits = pool.limits();
+            // It may have been switched off for one user.
+            let off = (!pool.shares())
+                .then_some("sharing = false")
+                .or(limits.shares_nothing_by());
+            let is_off = off.map(|option| format!("nothing is shared: {option}"));
+            let little = limits.shares_little_by();
+            let is_little = || little.map(|option| format!("a client that has written shares nothing: {option}"));
+            if let Some(why) = is_off.clone().or_else(is_little) {
+                // Of all statements; of those that never came to be known, too.
+                rows.add([
+                    some(&database),
+                    some(pool.user()),
+                    None,
+                    None,
+                    None,
+                    None,
+                    Some(why),
+                    None,
+                    None,
+                ]);
+            }
             for company in pool.companies.all() {
                 for plan in company.plans() {
                     let counts = &plan.counts;

@@ -2,7 +2,7 @@
 //!
 //! Promises: time counts from when the client came to be at it, or the server to be at the next of what was asked. A statement that is cancelled
 //! has [`ANSWERED_WITHIN`] to end. Costs nothing where nothing is bounded, and otherwise no timer a statement: one is kept, and looked at when
-//! it fires.
+//! it fires. What others carry for the client is its statement, too: it counts from when it was first sent, on whatever connection.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A server that was told to cancel a statement and does not end it is of no use.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long a client may be at something; none: as long as it likes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) enum At {
     Idle,
     /// Nothing, inside of a transaction.
     IdleInTransaction,
+    /// Something that is not looked at from here.
+    Something,
     /// Waiting for the answer to what was asked behind so many others.
     Statement(u64),
 }
@@ -53,6 +55,8 @@ pub(crate) struct Deadlines {
     at: At,
     since: Instant,
     is_cancelled: bool,
+    /// What is asked from this place on has begun already.
+    begun: Option<(u64, Instant)>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -65,6 +69,7 @@ impl Deadlines {
                 at: At::Idle,
                 since: Instant::now(),
                 is_cancelled: false,
+                begun: None,
                 timer: None,
             })
         })
@@ -74,11 +79,15 @@ impl Deadlines {
     pub(crate) fn poll(&mut self, at: At, context: &mut Context<'_>) -> Poll<Passed> {
         if at != self.at {
             self.at = at;
-            self.since = Instant::now();
+            self.since = match (at, self.begun) {
+                (At::Statement(place), Some((first, begun))) if place >= first => begun,
+                _ => Instant::now(),
+            };
             self.is_cancelled = false;
         }
         let (limit, passed) = match at {
             At::Idle => (self.timeouts.idle_session, Passed::Idle),
+            At::Something => (None, Passed::Idle),
             At::IdleInTransaction => (self.timeouts.idle_transaction, Passed::IdleInTransaction),
             At::Statement(_) if self.is_cancelled => (Some(ANSWERED_WITHIN), Passed::Cancelled),
             At::Statement(_) => (self.timeouts.statement, Passed::Statement),
@@ -102,6 +111,37 @@ impl Deadlines {
             self.since = Instant::now();
         }
         Poll::Ready(passed)
+    }
+
+    /// The client wants something: it is idle no more.
+    pub(crate) fn begins(&mut self) {
+        self.at = At::Something;
+        self.begun = None;
+    }
+
+    /// What is asked from this place on has been asked for so long already, in company.
+    pub(crate) fn has_begun(&mut self, first: u64, before: Duration) {
+        self.begun = Instant::now().checked_sub(before).map(|begun| (first, begun));
+    }
+
+    /// Ready once what others carry for the client is not to go on: it was first sent at this time, if it was.
+    pub(crate) fn poll_carried(&mut self, sent: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(limit) = self.timeouts.statement else {
+            return Poll::Pending;
+        };
+        loop {
+            let now = Instant::now();
+            // Who has not been sent is so at this moment, at the earliest.
+            let deadline = sent.unwrap_or(now) + limit;
+            if sent.is_some() && now >= deadline {
+                return Poll::Ready(());
+            }
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+            if timer.deadline() > deadline || timer.is_elapsed() {
+                timer.as_mut().reset(deadline);
+            }
+            ready!(timer.as_mut().poll(context));
+        }
     }
 }
 
@@ -154,6 +194,45 @@ mod tests {
             passed(&mut deadlines, At::IdleInTransaction).await,
             (Passed::IdleInTransaction, 2)
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_carry_counts_from_when_it_was_sent_also_where_it_goes_on_alone() {
+        let mut deadlines = Deadlines::of(&TIMEOUTS).unwrap();
+        let advance = |seconds| tokio::time::advance(Duration::from_secs(seconds));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        deadlines.begins();
+        assert!(deadlines.poll_carried(None, &mut context).is_pending());
+        advance(9).await;
+        assert!(deadlines.poll_carried(None, &mut context).is_pending(), "it waits");
+        let sent = Some(Instant::now());
+        advance(2).await;
+        assert!(deadlines.poll_carried(sent, &mut context).is_pending());
+        poll_fn(|context| deadlines.poll_carried(sent, context)).await;
+        assert_eq!(sent.unwrap().elapsed().as_secs(), 5);
+        // What is ours, and what it is to have of its time alone.
+        deadlines.begins();
+        deadlines.has_begun(7, Duration::from_secs(3));
+        assert!(is_pending(&mut deadlines, At::Statement(6)));
+        advance(1).await;
+        assert_eq!(passed(&mut deadlines, At::Statement(7)).await, (Passed::Statement, 1));
+        deadlines.begins();
+        assert_eq!(passed(&mut deadlines, At::Statement(8)).await, (Passed::Statement, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_wants_something_is_idle_no_more() {
+        let timeouts = Timeouts {
+            idle_session: Some(Duration::from_secs(3)),
+            ..Timeouts::default()
+        };
+        let mut deadlines = Deadlines::of(&timeouts).unwrap();
+        for _ in 0..3 {
+            assert!(is_pending(&mut deadlines, At::Idle));
+            tokio::time::advance(Duration::from_secs(2)).await;
+            deadlines.begins();
+        }
+        assert_eq!(passed(&mut deadlines, At::Idle).await, (Passed::Idle, 3));
     }
 
     #[test]

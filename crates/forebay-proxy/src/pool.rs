@@ -83,6 +83,23 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The option by which nothing that clients ask travels together, if there is one.
+    #[must_use]
+    pub fn shares_nothing_by(&self) -> Option<&'static str> {
+        match (self.sharing.is_on, self.mode) {
+            (false, _) => Some("sharing = false"),
+            (true, PoolMode::Session) => Some("pool_mode = \"session\""),
+            (true, PoolMode::Transaction) => None,
+        }
+    }
+
+    /// The option by which nothing travels that a client asks once it has written, if there is one.
+    #[must_use]
+    pub fn shares_little_by(&self) -> Option<&'static str> {
+        let keeps = self.session_functions == SessionFunctions::Pin;
+        keeps.then_some("session_functions = \"pin\"")
+    }
+
     fn room(&self) -> Room {
         Room {
             max: self.max_connections,

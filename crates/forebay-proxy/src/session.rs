@@ -211,7 +211,8 @@ impl Session {
             lent_names: Vec::new(),
             deallocating: Vec::new(),
             copying: Copying::default(),
-            may_share: limits.mode == PoolMode::Transaction && limits.timeouts.statement.is_none(),
+            may_share: limits.mode == PoolMode::Transaction,
+            statement_timeout: limits.timeouts.statement,
             company: None,
             answered: None,
             discarding_at: None,
@@ -263,7 +264,11 @@ impl Session {
                 },
                 polled => polled,
             });
-            match wanted.await {
+            let wanted = wanted.await;
+            if let Some(deadlines) = &mut self.deadlines {
+                deadlines.begins();
+            }
+            match wanted {
                 Ok(Wanted::Server) => {}
                 Ok(Wanted::Command(command)) => {
                     // A command cannot be cancelled, nor is it what comes behind it.
@@ -334,6 +339,11 @@ impl Session {
                 alone.begins();
             }
             self.state.settle_in(&mut server, is_cancelled);
+            if let (Some(deadlines), Some(alone)) = (&mut self.deadlines, &alone)
+                && !alone.before.is_zero()
+            {
+                deadlines.has_begun(server.replies.next_place(), alone.before);
+            }
             let relayed = poll_fn(|context| {
                 loop {
                     match poll_relay(&mut self.client, &mut self.state, &mut server, context) {
@@ -463,10 +473,20 @@ impl Session {
         entry.travels();
         let length = travelling.asked.length;
         let client = &mut self.client;
+        let deadlines = &mut self.deadlines;
         let answer = {
             poll_fn(|context| {
                 if let Poll::Ready(answer) = pin!(travelling.answer()).poll(context) {
                     return Poll::Ready(Ok(answer));
+                }
+                if let Some(deadlines) = deadlines.as_deref_mut()
+                    && deadlines
+                        .poll_carried(travelling.sent().map(Into::into), context)
+                        .is_ready()
+                    // A change that is on its way is cancelled there, and what came of it is waited for.
+                    && travelling.withdraw()
+                {
+                    return Poll::Ready(Ok(Answer::Cancelled));
                 }
                 if entry.poll_phase(context) == Phase::Stopping {
                     return Poll::Ready(Err(match travelling.withdraw() {

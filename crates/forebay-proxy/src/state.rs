@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -104,6 +104,8 @@ pub(crate) struct State {
     pub(crate) copying: Copying,
     /// What it asks may be carried by others.
     pub(crate) may_share: bool,
+    /// How long the server may be at a statement of it.
+    pub(crate) statement_timeout: Option<Duration>,
     /// Those it may travel with, as long as its settings are these.
     pub(crate) company: Option<(Arc<Settings>, Arc<Company>)>,
     /// When it had its last answer, where reads join others by that.

@@ -119,13 +119,23 @@ fn said_of(options: &UserOptions) -> String {
     said.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// By which options nothing travels together, or little.
+fn shares(limits: &Limits) -> Option<String> {
+    let nothing = limits
+        .shares_nothing_by()
+        .map(|option| format!("shares nothing: {option}"));
+    nothing.or_else(|| {
+        let option = limits.shares_little_by()?;
+        Some(format!("shares nothing of a client that has written: {option}"))
+    })
+}
+
 /// Where it is, and how connections to it are shared.
 fn behind(settings: &UpstreamSettings, name: &str) -> String {
     let hosts: Vec<String> = settings.config.hosts.iter().map(ToString::to_string).collect();
     let database = settings.config.dbname.as_deref().unwrap_or(name);
     let Limits {
         mode,
-        sharing,
         max_connections,
         max_waiting,
         max_wait,
@@ -136,7 +146,7 @@ fn behind(settings: &UpstreamSettings, name: &str) -> String {
         PoolMode::Session => "a session",
     };
     let further = [
-        (!sharing.is_on).then(|| "nothing is shared".to_owned()),
+        shares(&settings.limits),
         settings.max_clients.map(|most| format!("at most {most} clients")),
         settings
             .is_service

@@ -131,18 +131,25 @@ impl Carrier {
             };
             trip.put(server, beside, self.company.terms().lock_timeout_ms, &asks);
             let begun = Instant::now();
-            let patience = match self.kind {
-                Kind::Change => self.line.patience().max(CHANGE_PATIENCE_MIN),
-                Kind::Read => self.line.patience(),
+            let patience = match (self.kind, trip.read_patience()) {
+                (Kind::Change, _) => self.line.patience().max(CHANGE_PATIENCE_MIN),
+                (Kind::Read, None) => self.line.patience(),
+                (Kind::Read, Some(most)) => self.line.patience().min(most),
             };
-            match timeout(patience, trip.read(server)).await {
+            let read = match self.kind {
+                Kind::Change => timeout(patience, trip.read_in_time(server)).await,
+                Kind::Read => timeout(patience, trip.read(server))
+                    .await
+                    .map(|read| read.map(|()| false)),
+            };
+            let was_cancelled = match read {
                 Ok(read) => read?,
                 Err(_) => {
                     drop(taken.on_their_way);
                     self.is_held_up(trip, begun, server).await?;
                     return Ok(End::Replaced);
                 }
-            }
+            };
             let elapsed = begun.elapsed();
             self.line.took(elapsed);
             if trip.is_well() {
@@ -153,6 +160,10 @@ impl Carrier {
             self.line.put_back(arrival.back);
             if !server.is_settled() {
                 return Err(Lost);
+            }
+            if was_cancelled {
+                // That may still be on its way to the connection.
+                return Ok(End::Yields);
             }
             if !arrival.unknown.is_empty() {
                 // All are answered, and others who come are not to wait for them.
@@ -180,7 +191,7 @@ impl Carrier {
         }
         if self.kind == Kind::Change {
             // They have to wait for the commit.
-            trip.read(server).await?;
+            trip.read_in_time(server).await?;
             if trip.is_well() {
                 self.was_on_its_way(trip.worked_for(), begun.elapsed(), trip.plans());
             }

@@ -1,16 +1,18 @@
 //! Flight: a read that others join, by rule, who ask the very same, also when it has been sent already.
 //!
 //! Promises: whoever joins has had his last answer before the read was sent, so that he is shown nothing older than what he has seen and done
-//! himself. Whoever has joined is told what the read is told; where that is nothing, he goes alone.
+//! himself. Whoever has joined is told what the read is told; where that is nothing, he goes alone. A read that was sent longer ago than the server
+//! may be at one is joined by nobody: who has joined it has his own time, so that it takes no more than twice that.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
+use super::job::Sent;
 
 /// Reads that may be joined, by what they ask.
 #[derive(Debug, Default)]
@@ -18,7 +20,7 @@ pub(crate) struct Flights(Mutex<HashMap<Ask, Arc<Flight>, foldhash::fast::Random
 
 #[derive(Debug, Default)]
 struct Flight {
-    sent: OnceLock<Instant>,
+    sent: Sent,
     /// Those who have joined; none once all are told.
     joined: Mutex<Option<Vec<oneshot::Sender<Answer>>>>,
 }
@@ -26,8 +28,8 @@ struct Flight {
 /// What somebody is told who asks what may be joined.
 #[derive(Debug)]
 pub(crate) enum Boarding {
-    /// Another one asks it for him, too.
-    Joined(oneshot::Receiver<Answer>),
+    /// Another one asks it for him, too, and has sent it, or not.
+    Joined(oneshot::Receiver<Answer>, Sent),
     /// He asks it, for others, too.
     First(Ticket),
 }
@@ -41,21 +43,24 @@ pub(crate) struct Ticket {
 }
 
 impl Flights {
-    /// Joins who asks this already, or is the first. `answered`: when the client had its last answer, if that is known.
-    pub(crate) fn board(self: &Arc<Self>, ask: &Ask, answered: Option<Instant>) -> Boarding {
+    /// Joins who asks this already, or is the first. `answered`: when the client had its last answer, if that is known; `time`: how long the
+    /// server may be at it.
+    pub(crate) fn board(self: &Arc<Self>, ask: &Ask, answered: Option<Instant>, time: Option<Duration>) -> Boarding {
         let mut all = self.0.lock();
         if let Some(flight) = all.get(ask) {
-            let is_new = |sent: &Instant| answered.is_some_and(|answered| answered < *sent);
-            if flight.sent.get().is_none_or(is_new)
+            let is_new = |sent: Instant| {
+                answered.is_some_and(|answered| answered < sent) && time.is_none_or(|time| sent.elapsed() < time)
+            };
+            if flight.sent.at().is_none_or(is_new)
                 && let Some(joined) = &mut *flight.joined.lock()
             {
                 let (answer, told) = oneshot::channel();
                 joined.push(answer);
-                return Boarding::Joined(told);
+                return Boarding::Joined(told, flight.sent.clone());
             }
         }
         let flight = Arc::new(Flight {
-            sent: OnceLock::new(),
+            sent: Sent::default(),
             joined: Mutex::new(Some(Vec::new())),
         });
         // Those who have joined the one before are told by it.
@@ -71,8 +76,7 @@ impl Flights {
 impl Ticket {
     /// It is sent now.
     pub(crate) fn is_sent(&self) {
-        // Sent again it is newer than is known, which harms nobody.
-        self.flight.sent.get_or_init(Instant::now);
+        self.flight.sent.now();
     }
 
     /// Whether one of those who have joined still waits.
@@ -119,13 +123,13 @@ mod tests {
     fn first(boarding: Boarding) -> Ticket {
         match boarding {
             Boarding::First(ticket) => ticket,
-            Boarding::Joined(_) => panic!("it has joined"),
+            Boarding::Joined(..) => panic!("it has joined"),
         }
     }
 
     fn joined(boarding: Boarding) -> oneshot::Receiver<Answer> {
         match boarding {
-            Boarding::Joined(told) => told,
+            Boarding::Joined(told, _) => told,
             Boarding::First(_) => panic!("it is the first"),
         }
     }
@@ -136,15 +140,15 @@ mod tests {
         let ask = Ask::Simple(Bytes::from_static(b"SELECT 1"));
         let other = Ask::Simple(Bytes::from_static(b"SELECT 2"));
         let before = Some(Instant::now());
-        let ticket = first(flights.board(&ask, None));
-        let mut unsent = joined(flights.board(&ask, None));
+        let ticket = first(flights.board(&ask, None, None));
+        let mut unsent = joined(flights.board(&ask, None, None));
         assert!(ticket.is_wanted());
         ticket.is_sent();
-        let mut earlier = joined(flights.board(&ask, before));
-        drop(first(flights.board(&other, before)));
+        let mut earlier = joined(flights.board(&ask, before, None));
+        drop(first(flights.board(&other, before, None)));
         // Who has seen or done something since is not told what was before it; the next ones join him.
-        let next = first(flights.board(&ask, Some(Instant::now())));
-        let mut later = joined(flights.board(&ask, Some(Instant::now())));
+        let next = first(flights.board(&ask, Some(Instant::now()), None));
+        let mut later = joined(flights.board(&ask, Some(Instant::now()), None));
         assert_eq!(ticket.tell(&Answer::Done(Bytes::from_static(b"one"))), 2);
         for told in [&mut unsent, &mut earlier] {
             assert!(matches!(told.try_recv(), Ok(Answer::Done(said)) if said == b"one"[..]));
@@ -156,11 +160,14 @@ mod tests {
             "it came to nothing"
         );
         assert!(flights.0.lock().is_empty());
-        drop(first(flights.board(&ask, before)));
-        let ticket = first(flights.board(&ask, before));
+        drop(first(flights.board(&ask, before, None)));
+        let ticket = first(flights.board(&ask, before, None));
         ticket.is_sent();
-        drop(joined(flights.board(&ask, before)));
+        drop(joined(flights.board(&ask, before, None)));
         assert!(!ticket.is_wanted(), "he has gone");
-        drop(first(flights.board(&ask, None)));
+        let time = |time| Some(Duration::from_secs(time));
+        drop(joined(flights.board(&ask, before, time(3600))));
+        drop(first(flights.board(&ask, before, time(0))));
+        drop(first(flights.board(&ask, None, None)));
     }
 }

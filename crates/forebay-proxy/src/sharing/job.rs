@@ -2,9 +2,9 @@
 //!
 //! Promises: it is answered once; where it is dropped, its client goes alone. It is carried or withdrawn, never both.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -38,6 +38,11 @@ impl Claim {
         self.change(WAITING, TAKEN)
     }
 
+    /// Whether its client wants it no more.
+    fn is_unwanted(&self) -> bool {
+        matches!(self.0.load(Ordering::Acquire), UNWANTED | WITHDRAWN)
+    }
+
     /// What was carried has come back undone, and waits again; false if it is not wanted any more.
     pub(crate) fn give_back(&self) -> bool {
         self.change(TAKEN, WAITING)
@@ -55,6 +60,21 @@ impl Claim {
     }
 }
 
+/// When something was first sent, as those who wait for it see it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Sent(Arc<OnceLock<Instant>>);
+
+impl Sent {
+    /// It is sent now. Sent again it is newer than is known, which harms nobody.
+    pub(crate) fn now(&self) {
+        self.0.get_or_init(Instant::now);
+    }
+
+    pub(crate) fn at(&self) -> Option<Instant> {
+        self.0.get().copied()
+    }
+}
+
 /// One of those who wait.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -66,6 +86,9 @@ pub(crate) struct Job {
     pub(crate) mark: Option<Arc<str>>,
     /// Until when it waits for company; none: it goes with the next trip.
     pub(crate) until: Option<Instant>,
+    /// The server may be at it for so long.
+    pub(crate) time: Option<Duration>,
+    pub(crate) sent: Sent,
     pub(crate) claim: Claim,
     /// It was asked as one with others, and that did not do.
     pub(crate) is_single: bool,
@@ -89,6 +112,8 @@ impl Job {
             statement,
             mark,
             until,
+            time: None,
+            sent: Sent::default(),
             claim: Claim::default(),
             is_single: false,
             flight: None,
@@ -103,6 +128,11 @@ impl Job {
     }
 
     pub(crate) fn answer(self, answer: Answer) {
+        let answer = match answer {
+            // Nothing was done, and nothing is to be done any more.
+            Answer::Alone(_) if self.claim.is_unwanted() => Answer::Cancelled,
+            answer => answer,
+        };
         if let Some(flight) = &self.flight {
             self.plan.counts.joined(flight.tell(&answer));
         }
@@ -113,7 +143,10 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::sharing::rules::Rules;
 
     #[test]
     fn what_waits_is_withdrawn_and_never_carried() {
@@ -130,6 +163,24 @@ mod tests {
         assert!(!claim.withdraw());
         assert!(!claim.withdraw(), "also asked again");
         assert!(!claim.give_back());
+    }
+
+    #[test]
+    fn what_came_to_nothing_goes_alone_only_where_it_is_wanted() {
+        for (is_wanted, answer, is_told) in [
+            (true, Answer::Alone(false), "Alone(false)"),
+            (false, Answer::Alone(false), "Cancelled"),
+            (false, Answer::Unknown, "Unknown"),
+        ] {
+            let plan = Arc::new(Plan::of("SELECT 1", "SELECT 1", &Rules::default()));
+            let (job, mut told) = Job::new(plan, Ask::Simple(Bytes::new()), None, None, None);
+            assert!(job.claim.take());
+            if !is_wanted {
+                job.claim.withdraw();
+            }
+            job.answer(answer);
+            assert_eq!(format!("{:?}", told.try_recv().unwrap()), is_told);
+        }
     }
 
     #[test]

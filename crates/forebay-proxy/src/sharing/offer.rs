@@ -15,7 +15,7 @@ use super::ask::{Answer, Ask};
 use super::carrier::{carry, carry_one};
 use super::company::Company;
 use super::flight::Boarding;
-use super::job::{Claim, Job};
+use super::job::{Claim, Job, Sent};
 use super::learning::learn;
 use super::line::{Entry, Line};
 use super::plan::{Kind, Plan};
@@ -58,6 +58,8 @@ pub(crate) struct Alone {
     since: Instant,
     /// It was held up in company, or has held others up.
     was_held_up: bool,
+    /// The server was at it for so long already.
+    pub(crate) before: Duration,
     /// Whose it is, where the catalog is to be asked about it.
     learns_for: Option<Arc<Company>>,
 }
@@ -108,6 +110,8 @@ pub(crate) struct Travelling {
     line: Arc<Line>,
     told: oneshot::Receiver<Answer>,
     claim: Claim,
+    since: Instant,
+    sent: Sent,
     pub(crate) kind: Kind,
     pub(crate) asked: Asked,
 }
@@ -133,6 +137,11 @@ impl Travelling {
         self.claim.withdraw() || self.kind == Kind::Read
     }
 
+    /// Since when the server is at it for this client, if it is.
+    pub(crate) fn sent(&self) -> Option<Instant> {
+        self.sent.at().map(|sent| sent.max(self.since))
+    }
+
     /// What came of it.
     ///
     /// # Cancel safety
@@ -148,7 +157,9 @@ impl Travelling {
     /// It goes alone instead.
     pub(crate) fn alone(self, was_held_up: bool) -> Alone {
         self.line.enter_alone();
+        let before = self.sent().map_or(Duration::ZERO, |sent| sent.elapsed());
         Alone {
+            before,
             plan: self.plan,
             line: self.line,
             is_counted: true,
@@ -204,6 +215,7 @@ impl State {
                 is_counted,
                 since: Instant::now(),
                 was_held_up: false,
+                before: Duration::ZERO,
                 learns_for: is_due.then(|| Arc::clone(&company)),
             }))
         };
@@ -229,11 +241,13 @@ impl State {
                 steps: extended.steps,
             },
         };
-        let travels = |plan, told, claim| {
+        let travels = |plan, told, claim, sent| {
             Some(Offer::Travels(Travelling {
                 line: Arc::clone(line),
                 told,
                 claim,
+                since: Instant::now(),
+                sent,
                 kind,
                 asked: Asked::of(&asked, input, || statement.clone()),
                 plan,
@@ -241,8 +255,8 @@ impl State {
         };
         let mut flight = None;
         if joins {
-            match company.flights.board(&ask(), self.answered) {
-                Boarding::Joined(told) => return travels(plan, told, Claim::default()),
+            match company.flights.board(&ask(), self.answered, self.statement_timeout) {
+                Boarding::Joined(told, sent) => return travels(plan, told, Claim::default(), sent),
                 Boarding::First(ticket) => flight = Some(ticket),
             }
         }
@@ -252,15 +266,16 @@ impl State {
         let mut make = || {
             let (mut job, receiver) = Job::new(Arc::clone(&plan), ask(), statement.clone(), mark.clone(), until);
             job.flight = flight.take();
+            job.time = self.statement_timeout;
             // Who has others with him does not take it back from them.
             let claim = if is_joined { Claim::default() } else { job.claim.clone() };
-            told = Some((receiver, claim));
+            told = Some((receiver, claim, job.sent.clone()));
             job
         };
         if !may_share {
             carry_one(Arc::clone(&self.pool), Arc::clone(&company), make());
-            let (told, claim) = told.expect("it was made");
-            return travels(plan, told, claim);
+            let (told, claim, sent) = told.expect("it was made");
+            return travels(plan, told, claim, sent);
         }
         let entry = line.enter(until.is_some() || is_joined, make);
         let is_wanted = match entry {
@@ -270,8 +285,8 @@ impl State {
         if is_wanted {
             carry(Arc::clone(&self.pool), Arc::clone(&company), kind);
         }
-        let (told, claim) = told.expect("it was made when it had to wait");
-        travels(plan, told, claim)
+        let (told, claim, sent) = told.expect("it was made when it had to wait");
+        travels(plan, told, claim, sent)
     }
 
     /// The client was answered just now, all that it has asked.

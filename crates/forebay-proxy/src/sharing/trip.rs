@@ -14,8 +14,10 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::{Poll, ready};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use tokio::time::{timeout, timeout_at};
 
 use super::ask::{Answer, Ask};
 use super::beside::Beside;
@@ -25,8 +27,9 @@ use super::distinct::{Members, distinct};
 use super::facts::IS_ANOTHER;
 use super::job::Job;
 use super::joint::{Group, Joint, Likeness};
-use super::plan::{Kind, Plan};
+use super::plan::{HELD_UP, Kind, Plan};
 use super::unit::Step;
+use crate::deadlines::ANSWERED_WITHIN;
 use crate::frames::{self, HEADER_BYTES};
 use crate::relay::poll_take;
 use crate::replies::Asked;
@@ -37,6 +40,10 @@ use crate::statements::{Statement, Statements, Unnamed, server_name};
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The longest message that is taken whole, where rows are read: whose it is goes alone, where it passes in pieces.
 const READ_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// A trip takes no more than one of so many parts of the time that those on it have: who has nothing to do with what takes so long has the
+/// others left.
+const TIME_PARTS: u32 = 8;
 
 /// The connection is of no use any more.
 #[derive(Debug)]
@@ -97,6 +104,10 @@ pub(crate) struct Trip {
     /// The numbers of the statements that are asked beside.
     beside: Vec<u64>,
     is_sent: bool,
+    /// Until when it may go on, and the longest time of those who are on it.
+    time: Option<(Instant, Duration)>,
+    /// It took too long, and was cancelled.
+    is_given_up: bool,
 }
 
 /// How a trip has ended.
@@ -155,6 +166,8 @@ impl Trip {
             missed: Vec::new(),
             beside: Vec::new(),
             is_sent: false,
+            time: None,
+            is_given_up: false,
             jobs,
         }
     }
@@ -171,6 +184,7 @@ impl Trip {
         let encoding = server.reported.get(&b"client_encoding"[..]);
         let is_utf8 = encoding.is_some_and(|encoding| *encoding == b"UTF8"[..]);
         for (at, job) in self.jobs.iter().enumerate() {
+            job.sent.now();
             if let Some(flight) = &job.flight {
                 flight.is_sent();
             }
@@ -238,6 +252,7 @@ impl Trip {
         let refused = server.replies.ask(Asked::Sync, true, None);
         debug_assert!(refused.is_none(), "nothing is passed over between two trips");
         self.is_sent = true;
+        self.time = self.time_of(Instant::now());
     }
 
     /// Reads answers until all are there.
@@ -248,6 +263,45 @@ impl Trip {
                 return Ok(());
             }
         }
+    }
+
+    /// The same, in the time that those have who change rows: a part of it for the trip, so that each has the rest of it alone, or in other
+    /// company. Whether it was cancelled for that; what came of it is told all the same.
+    pub(crate) async fn read_in_time(&mut self, server: &mut Server) -> Result<bool, Lost> {
+        let Some((until, longest)) = self.time else {
+            self.read(server).await?;
+            return Ok(false);
+        };
+        if !self.is_given_up {
+            if let Ok(read) = timeout_at(until.into(), self.read(server)).await {
+                read?;
+                return Ok(false);
+            }
+            self.is_given_up = true;
+            server.interrupt();
+        }
+        timeout(longest + ANSWERED_WITHIN, self.read(server))
+            .await
+            .map_err(|_| Lost)??;
+        Ok(true)
+    }
+
+    /// Until when it may go on for those who are on it, where it is sent now, and the longest time that one of them has; none where all have
+    /// as long as it takes.
+    fn time_of(&self, now: Instant) -> Option<(Instant, Duration)> {
+        let times = self.jobs.iter().filter_map(|job| {
+            let time = job.time?;
+            Some((
+                (now + time_of_trip(time)).min(job.sent.at().unwrap_or(now) + time),
+                time,
+            ))
+        });
+        times.reduce(|(until, longest), (other, time)| (until.min(other), longest.max(time)))
+    }
+
+    /// How long those who read wait for one another at the most, by the time that they have.
+    pub(crate) fn read_patience(&self) -> Option<Duration> {
+        self.jobs.iter().filter_map(|job| job.time).map(time_of_trip).min()
     }
 
     /// Takes what came; whether that was the last of it.
@@ -456,7 +510,10 @@ impl Trip {
                     job.plan.doubt();
                     job.answer(Answer::Alone(false));
                 }
-                (Some(Failure::Of(Of::Job(failed))), _) if *failed == first => job.answer(Answer::Alone(false)),
+                // It may be the one that has held up the others.
+                (Some(Failure::Of(Of::Job(failed))), _) if *failed == first => {
+                    job.answer(Answer::Alone(self.is_given_up));
+                }
                 (Some(Failure::Of(of)), Kind::Change) => {
                     job.is_single |= self.is_of(*of, first);
                     arrival.back.push(job);
@@ -497,6 +554,11 @@ impl Trip {
         }
         self.as_job.clear();
     }
+}
+
+/// How much of the time that a client has may be lost to others on one trip.
+fn time_of_trip(time: Duration) -> Duration {
+    (time / TIME_PARTS).max(HELD_UP)
 }
 
 /// Whether an error says that it is of a value that was bound, as those of these classes do, or that what was bound does not fit; or that a lock

@@ -39,6 +39,35 @@ pub(crate) fn until_known(admin: &mut Client, table: &str, insert: &str) -> usiz
     }
 }
 
+/// How often what begins like this travelled, and why it may not.
+fn known_of(admin: &mut Client, begins: &str) -> Option<(u64, Option<String>)> {
+    let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+    let mut rows = shown.rows().into_iter();
+    let row = rows.find(|row| row[2].as_deref().is_some_and(|text| text.starts_with(begins)))?;
+    Some((
+        row[3].as_deref().expect("a number").parse().expect("a number"),
+        row[6].clone(),
+    ))
+}
+
+/// How often what begins like this travelled.
+pub(crate) fn shared_of(admin: &mut Client, begins: &str) -> u64 {
+    known_of(admin, begins).expect("it is known").0
+}
+
+/// Asks it without company until it may have some.
+pub(crate) fn until_shareable(admin: &mut Client, begins: &str, text: &str) {
+    let bare = text.split("/*").next().expect("a text");
+    let text = format!("{bare}/* batch:0 */");
+    for _ in 0..100 {
+        if let Some((_, None)) = known_of(admin, begins) {
+            return;
+        }
+        assert_eq!(admin.query(&text).sqlstate(), "00000");
+    }
+    panic!("{:?}", known_of(admin, begins));
+}
+
 /// How often the inserts of clients who come at the same time travelled, on how many trips.
 fn insert_together(proxy: &Forebay, table: &str, hint: &str) -> (u64, u64) {
     let mut admin = at(proxy.address());

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::{PROGRAM, postgres, proxy};
+use crate::reload::Reloadable;
+use crate::{PROGRAM, at, postgres, proxy};
 
 #[test]
 fn options_of_the_other_kind_are_refused_by_name() {
@@ -107,6 +108,47 @@ fn the_banner_says_how_to_begin() {
         "{banner}"
     );
     assert_eq!(proxy.http_get("/healthz").unwrap().status, 200);
+}
+
+/// Of what shares nothing no statement is known that could tell why.
+#[test]
+fn what_shares_nothing_says_by_which_option() {
+    for (option, of_the_file, of_the_console) in [
+        ("", None, None),
+        (
+            "sharing = false",
+            Some("shares nothing: sharing = false"),
+            Some("nothing is shared: sharing = false"),
+        ),
+        (
+            "pool_mode = \"session\"",
+            Some("shares nothing: pool_mode = \"session\""),
+            Some("nothing is shared: pool_mode = \"session\""),
+        ),
+        (
+            "session_functions = \"pin\"",
+            Some("shares nothing of a client that has written: session_functions = \"pin\""),
+            Some("a client that has written shares nothing: session_functions = \"pin\""),
+        ),
+    ] {
+        let text = format!("upstream = \"postgresql://SERVER/postgres\"\nadmin_users = [\"postgres\"]\n{option}\n");
+        let reloadable = Reloadable::start(&text, &[]);
+        let checked = Command::new(PROGRAM)
+            .arg("check")
+            .arg(reloadable.folder.file("forebay.toml"))
+            .output()
+            .unwrap();
+        let plan = String::from_utf8(checked.stdout).unwrap();
+        let line = plan.lines().find(|line| line.starts_with("databases")).unwrap();
+        let told = line.find("; shares").map(|begin| &line[begin + 2..]);
+        assert_eq!(told, of_the_file, "{plan}");
+        let mut admin = at(reloadable.proxy.address());
+        admin.ask("SELECT 1");
+        let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+        let of_all = shown.rows().into_iter().find(|row| row[2].is_none());
+        let why = of_all.map(|row| row[6].clone().expect("a reason"));
+        assert_eq!(why.as_deref(), of_the_console, "{option}");
+    }
 }
 
 /// What a package brings is what the program takes.

@@ -292,7 +292,7 @@ fn a_check_says_what_would_be_served_or_which_line_is_wrong() {
     let told: Vec<&str> = plan.lines().skip(2).collect();
     let expected = [
         "database    shop: shop at db1:5432; for each user at most 20 connections, lent for a transaction, and 10000 who wait, for 30s at most; \
-         nothing is shared; at most 7 clients; all of them as the user of the URL",
+         shares nothing: sharing = false; at most 7 clients; all of them as the user of the URL",
         "servers     at most 50 connections to each, of all pools",
         "users       at most 9 clients of each",
         "user        bea: at most 2 clients, shares",
