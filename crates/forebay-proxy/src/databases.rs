@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 use tokio::task::JoinSet;
 
 use crate::cap::Cap;
-use crate::pool::{Pool, Stats};
+use crate::pool::{Pool, Rule, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
 
 /// `ERRCODE_INVALID_CATALOG_NAME`.
@@ -153,6 +153,13 @@ impl Databases {
         let mut pools: Vec<_> = self.all().iter().flat_map(|upstream| upstream.named_pools()).collect();
         pools.sort_by(|(one, pool), (other, another)| (one, pool.user()).cmp(&(other, another.user())));
         pools
+    }
+
+    /// All rules.
+    pub(crate) fn rules(&self) -> Arc<[Rule]> {
+        let all = self.all();
+        let first = all.first();
+        first.map_or_else(Arc::default, |upstream| Arc::clone(upstream.settings().rules()))
     }
 
     /// Lends nothing of this database, or of any, from now on; the pools that are to be given all back.

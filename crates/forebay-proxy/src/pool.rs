@@ -23,7 +23,7 @@ use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::server::{Server, Shown};
 use crate::sharing::company::Companies;
 use crate::sharing::rules::Rules;
-pub use crate::sharing::rules::{NormalText, Rule, TableName};
+pub use crate::sharing::rules::{Doubt, Rule, StatementForm, TableName};
 pub use crate::sharing::terms::Sharing;
 use crate::statements::Statements;
 use crate::welcome::{Welcome, Welcomes};
