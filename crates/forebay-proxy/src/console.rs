@@ -8,14 +8,16 @@
 //! | `SHOW FOREBAY STATUS` | figures of the whole |
 //! | `SHOW FOREBAY POOLS`, `CLIENTS`, `SERVERS`, `STATEMENTS` | a row each |
 //! | `SHOW FOREBAY SHARING` | a row for each statement: whether it travels in company, and if not, why not |
+//! | `SHOW FOREBAY RULES` | a row for each rule: what it says, and how often it was of something |
 //! | `PAUSE FOREBAY [database]` | lends nothing, and waits until all is given back |
 //! | `RESUME FOREBAY [database]` | lends again |
 //! | `RECONNECT FOREBAY [database]` | connections that are there now are not lent again |
 //! | `KILL FOREBAY number` | ends the client of this number, as SHOW FOREBAY CLIENTS has it |
 
+use std::cmp::Reverse;
 use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -26,6 +28,7 @@ use crate::clients::{Clients, Doing};
 use crate::databases::Databases;
 use crate::frames::{self, Frame};
 use crate::pool::{Pool, PoolMode};
+use crate::sharing::rules::RuleCounts;
 
 /// `ERRCODE_SYNTAX_ERROR`.
 const SYNTAX_ERROR: &str = "42601";
@@ -45,6 +48,7 @@ pub(crate) enum Command {
     Servers,
     Statements,
     Sharing,
+    Rules,
     /// Of one database, or all.
     Pause(Option<String>),
     Resume(Option<String>),
@@ -105,6 +109,7 @@ impl Command {
             ("SHOW", Some("SERVERS")) => Self::Servers,
             ("SHOW", Some("STATEMENTS")) => Self::Statements,
             ("SHOW", Some("SHARING")) => Self::Sharing,
+            ("SHOW", Some("RULES")) => Self::Rules,
             ("PAUSE", _) => Self::Pause(database()),
             ("RESUME", _) => Self::Resume(database()),
             ("RECONNECT", _) => Self::Reconnect(database()),
@@ -147,6 +152,7 @@ impl Console {
             Command::Servers => Outcome::Rows(self.servers()),
             Command::Statements => Outcome::Rows(self.statements()),
             Command::Sharing => Outcome::Rows(self.sharing()),
+            Command::Rules => Outcome::Rows(self.rules()),
             Command::Pause(database) => match self.databases.pause(database.as_deref()) {
                 Ok(pools) => Outcome::Emptying(pools),
                 Err(error) => Outcome::Refused(error),
@@ -165,7 +171,7 @@ impl Console {
             },
             Command::Unknown => Outcome::Refused(
                 WireError::new(SYNTAX_ERROR, "no such command of Forebay").with_hint(
-                    "SHOW FOREBAY STATUS, POOLS, CLIENTS, SERVERS, STATEMENTS or SHARING; PAUSE, RESUME or RECONNECT FOREBAY, each also with the \
+                    "SHOW FOREBAY STATUS, POOLS, CLIENTS, SERVERS, STATEMENTS, SHARING or RULES; PAUSE, RESUME or RECONNECT FOREBAY, each also with the \
                      name of a database; KILL FOREBAY with the number of a client.",
                 ),
             ),
@@ -300,7 +306,11 @@ impl Console {
             ("why_alone", TEXT),
             ("jointly", INT8),
             ("joined", INT8),
+            ("sessions", INT8),
+            ("application_name", TEXT),
+            ("settings", TEXT),
         ]);
+        let mut known = Vec::new();
         for (database, pool) in self.databases.pools() {
             let limits = pool.limits();
             // It may have been switched off for one user.
@@ -312,39 +322,68 @@ impl Console {
             let is_little = || little.map(|option| format!("a client that has written shares nothing: {option}"));
             if let Some(why) = is_off.clone().or_else(is_little) {
                 // Of all statements; of those that never came to be known, too.
-                rows.add([
-                    some(&database),
-                    some(pool.user()),
-                    None,
-                    None,
-                    None,
-                    None,
-                    Some(why),
-                    None,
-                    None,
-                ]);
+                let mut row = [const { None }; 12];
+                (row[0], row[1], row[6]) = (some(&database), some(pool.user()), Some(why));
+                rows.add(row);
             }
             for company in pool.companies.all() {
                 for plan in company.plans() {
-                    let counts = &plan.counts;
+                    let counted = plan.counted();
                     let kind = plan.kind();
                     let of_session = || {
                         let may = kind.is_none_or(|kind| company.may_share(kind));
                         (!may).then(|| "of what its sessions have set".to_owned())
                     };
-                    rows.add([
+                    let row = [
                         some(&database),
                         some(pool.user()),
                         some(plan.text()),
-                        some(counts.shared.load(Ordering::Relaxed)),
-                        some(counts.trips()),
-                        some(counts.alone.load(Ordering::Relaxed)),
+                        some(counted.shared),
+                        some(counted.trips),
+                        some(counted.alone),
                         is_off.clone().or_else(|| plan.why_not()).or_else(of_session),
-                        some(counts.jointly.load(Ordering::Relaxed)),
-                        some(counts.joined.load(Ordering::Relaxed)),
-                    ]);
+                        some(counted.jointly),
+                        some(counted.joined),
+                        some(company.number),
+                        company.application().map(str::to_owned),
+                        Some(company.settings_named().join(", ")).filter(|names| !names.is_empty()),
+                    ];
+                    known.push((Reverse(counted.total()), plan.number, row));
                 }
             }
+        }
+        // What is asked most stands first; of two that are asked as often the one that came first.
+        known.sort_unstable_by_key(|(total, number, _)| (*total, *number));
+        known.into_iter().for_each(|(.., row)| rows.add(row));
+        rows
+    }
+
+    fn rules(&self) -> Rows {
+        let mut rows = Rows::new(&[
+            ("rule", TEXT),
+            ("says", TEXT),
+            ("met", INT8),
+            ("batched", INT8),
+            ("joined", INT8),
+        ]);
+        let of_pools: Vec<_> = self
+            .databases
+            .pools()
+            .into_iter()
+            .map(|(_, pool)| pool.companies.rules())
+            .collect();
+        for rule in self.databases.rules().iter() {
+            let total = |count: fn(&RuleCounts) -> &AtomicU64| -> u64 {
+                let of_each = of_pools.iter().filter_map(|rules| rules.counts(&rule.name));
+                of_each.map(|counts| count(counts).load(Ordering::Relaxed)).sum()
+            };
+            rows.add([
+                some(&rule.name),
+                some(rule.said()),
+                some(total(|counts| &counts.met)),
+                some(total(|counts| &counts.batched)),
+                some(total(|counts| &counts.joined)),
+            ]);
         }
         rows
     }
@@ -447,6 +486,7 @@ mod tests {
             ("show forebay servers", Some(Command::Servers)),
             ("show forebay statements", Some(Command::Statements)),
             ("show forebay sharing", Some(Command::Sharing)),
+            ("show forebay rules;", Some(Command::Rules)),
             ("pause forebay", Some(Command::Pause(None))),
             ("PAUSE FOREBAY shop", Some(Command::Pause(named()))),
             ("RESUME FOREBAY \"shop\"", Some(Command::Resume(named()))),

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::cap::Cap;
 use crate::counters::Tally;
-use crate::pool::{Pool, Stats};
+use crate::pool::{Pool, Rule, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
 
 /// `ERRCODE_INVALID_CATALOG_NAME`.
@@ -180,6 +180,13 @@ impl Databases {
     pub(crate) fn is_in_use(&self, name: &str) -> bool {
         let is_named = self.known.read().named.contains_key(name);
         is_named || self.all().iter().any(|upstream| !upstream.pools(Some(name)).is_empty())
+    }
+
+    /// All rules.
+    pub(crate) fn rules(&self) -> Arc<[Rule]> {
+        let all = self.all();
+        let first = all.first();
+        first.map_or_else(Arc::default, |upstream| Arc::clone(upstream.settings().rules()))
     }
 
     /// Lends nothing of this database, or of any, from now on; the pools that are to be given all back.

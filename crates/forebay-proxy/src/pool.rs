@@ -24,7 +24,7 @@ use crate::reach::Reach;
 use crate::server::{Server, Shown};
 use crate::sharing::company::Companies;
 use crate::sharing::rules::Rules;
-pub use crate::sharing::rules::{NormalText, Rule, TableName};
+pub use crate::sharing::rules::{Doubt, Rule, StatementForm, TableName};
 pub use crate::sharing::terms::Sharing;
 use crate::statements::Statements;
 use crate::welcome::{Welcome, Welcomes};

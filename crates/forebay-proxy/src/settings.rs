@@ -24,6 +24,11 @@ impl Settings {
         self.by_name.get(name).map(String::as_str)
     }
 
+    /// Of all.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// The same, but for one.
     pub(crate) fn without(&self, name: &str) -> Self {
         let mut others = self.clone();

@@ -251,10 +251,15 @@ impl UpstreamSettings {
         limits
     }
 
+    /// All rules, of whomever.
+    pub(crate) fn rules(&self) -> &Arc<[Rule]> {
+        &self.options.rules
+    }
+
     /// The same, what is said of its clients' statements.
     fn rules_of(&self, key: &Key) -> Rules {
         let is_of = |rule: &&Rule| rule.is_of(&key.user, &key.database);
-        Rules(self.options.rules.iter().filter(is_of).cloned().collect())
+        Rules::of(self.options.rules.iter().filter(is_of).cloned())
     }
 
     /// Whether this user is proven to the database by a certificate.

@@ -70,6 +70,7 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             max_user_clients,
             users,
             rules,
+            doubts,
         }) => {
             for (name, settings) in databases {
                 line("database", format!("{name}: {}", behind(settings, name)));
@@ -93,6 +94,9 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             }
             for rule in rules.iter() {
                 line("rule", rule.to_string());
+            }
+            for doubt in doubts {
+                line("warning", doubt.clone());
             }
             if let Some(admins) = admins.listed() {
                 line("console", format!("for {admins}"));

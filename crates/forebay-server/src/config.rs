@@ -493,12 +493,19 @@ impl Settings {
             path: path.clone(),
             error,
         })?;
-        let file = toml::from_str(&text).map_err(|error| OptionsError::Parse {
+        let file: Self = toml::from_str(&text).map_err(|error| OptionsError::Parse {
             path: path.clone(),
             text: text.clone(),
             error: Box::new(error),
         })?;
-        self.over(file).map_err(|error| error.in_file(path, &text))
+        let mut options = self.over(file).map_err(|error| error.in_file(path, &text))?;
+        if let Some(proxy) = &mut options.proxy {
+            let doubts = rules::doubts(&proxy.rules)
+                .into_iter()
+                .map(|doubt| doubt.in_file(path, &text).to_string());
+            proxy.doubts = doubts.collect();
+        }
+        Ok(options)
     }
 
     /// Where in the file the option stands that holds: in the table of this kind and name, if it is one's, and nowhere if it was given on

@@ -7,6 +7,7 @@
 mod bound;
 mod commit;
 mod dialect;
+mod form;
 mod hints;
 mod insert;
 mod keyed;
@@ -29,6 +30,7 @@ mod verb;
 pub use bound::{asks_of_before, has_parameters, locks_what_it_reads, reads, uses_its_session};
 pub use commit::{commits_before, may_commit_within};
 pub use dialect::Dialect;
+pub use form::{form, without_literals};
 pub use hints::{Hints, hints};
 pub use insert::{Cell, Insert, insert};
 pub use keyed::{Keyed, keyed, keyed_many};

@@ -17,7 +17,8 @@ pub fn normal(sql: &str, out: &mut String) -> bool {
     for token in Lexer::new(Dialect::Postgres, sql) {
         let Ok(token) = token else { return false };
         let begin = token.text.as_ptr().addr() - sql.as_ptr().addr();
-        if begin > end {
+        // What stands before all of it is nothing.
+        if begin > end && end > 0 {
             out.push(' ');
         }
         end = begin + token.text.len();
@@ -45,7 +46,7 @@ mod tests {
         let wanted = form("SELECT a FROM t WHERE b = 5 AND c = 'x'");
         assert_eq!(wanted.as_deref(), Some("SELECT a FROM t WHERE b = 0 AND c = ''"));
         assert_eq!(
-            form("SELECT a  FROM/* of it */t\n WHERE b = 77 AND c = 'it''s' -- end").as_deref(),
+            form("/* by */ SELECT a  FROM/* of it */t\n WHERE b = 77 AND c = 'it''s' -- end").as_deref(),
             Some("SELECT a FROM t WHERE b = 0 AND c = ''")
         );
         for other in [

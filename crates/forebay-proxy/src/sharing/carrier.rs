@@ -256,7 +256,7 @@ async fn lead_one(pool: &Pool, company: &Company, job: Job, server: &mut Server)
         return Ok(false);
     }
     let plan = Arc::clone(&job.plan);
-    let mut trip = Trip::new(Kind::Read, vec![job]);
+    let mut trip = Trip::of_one(job);
     let asks = Asks {
         statements: &pool.statements,
         company,

@@ -97,6 +97,11 @@ impl Companies {
         self.all.lock().clear();
     }
 
+    /// What holds now.
+    pub(crate) fn rules(&self) -> Rules {
+        self.rules.read().clone()
+    }
+
     /// How often rules have changed.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -161,7 +166,7 @@ impl Company {
         if let Some(known) = self.plans.read().get(normal) {
             return Some(Arc::clone(known));
         }
-        let plan = Arc::new(Plan::of(text, normal, &self.rules));
+        let plan = Arc::new(Plan::of(text, &self.rules));
         let mut plans = self.plans.write();
         if plans.len() >= PLANS_MAX {
             // A new beginning: what is in use is there again soon.
@@ -192,6 +197,21 @@ impl Company {
         let statement = statements.ours(plan.text_for_many(), &key.1, &self.settings, changes);
         known.insert(key, Arc::clone(&statement));
         statement
+    }
+
+    /// What its sessions' application is called, if that matters.
+    pub(crate) fn application(&self) -> Option<&str> {
+        self.settings.get(APPLICATION)
+    }
+
+    /// The names of what else they have set, as they began and since.
+    pub(crate) fn settings_named(&self) -> Vec<&str> {
+        let begun = self.beginning.settings().iter().map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = begun.chain(self.settings.names()).collect();
+        names.retain(|name| !["user", "database", APPLICATION].contains(name));
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// All that is known of statements.

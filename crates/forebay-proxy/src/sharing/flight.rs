@@ -85,8 +85,8 @@ impl Ticket {
         joined.iter().flatten().any(|answer| !answer.is_closed())
     }
 
-    /// Tells all who have joined; how many.
-    pub(crate) fn tell(&self, answer: &Answer) -> usize {
+    /// Tells all who have joined; how many still wanted it.
+    pub(crate) fn tell(&self, answer: &Answer) -> u64 {
         let mut all = self.flights.0.lock();
         if all
             .get(&self.ask)
@@ -96,13 +96,13 @@ impl Ticket {
         }
         drop(all);
         let joined = self.flight.joined.lock().take().unwrap_or_default();
-        let count = joined.len();
+        let mut count = 0;
         for waiting in joined {
-            // Whoever has gone wants none.
-            drop(waiting.send(match answer {
+            let told = waiting.send(match answer {
                 Answer::Done(said) => Answer::Done(said.clone()),
                 Answer::Alone(_) | Answer::Unknown | Answer::Cancelled => Answer::Alone(false),
-            }));
+            });
+            count += u64::from(told.is_ok());
         }
         count
     }

@@ -134,7 +134,10 @@ impl Job {
             answer => answer,
         };
         if let Some(flight) = &self.flight {
-            self.plan.counts.joined(flight.tell(&answer));
+            let count = flight.tell(&answer);
+            if matches!(answer, Answer::Done(_)) {
+                self.plan.was_joined(count);
+            }
         }
         // Whoever has gone wants none.
         drop(self.answer.send(answer));
@@ -172,7 +175,7 @@ mod tests {
             (false, Answer::Alone(false), "Cancelled"),
             (false, Answer::Unknown, "Unknown"),
         ] {
-            let plan = Arc::new(Plan::of("SELECT 1", "SELECT 1", &Rules::default()));
+            let plan = Arc::new(Plan::of("SELECT 1", &Rules::default()));
             let (job, mut told) = Job::new(plan, Ask::Simple(Bytes::new()), None, None, None);
             assert!(job.claim.take());
             if !is_wanted {

@@ -5,7 +5,6 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -52,7 +51,8 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Alone {
     plan: Arc<Plan>,
-    line: Arc<Line>,
+    /// Where how long it takes is of interest: of what may never travel it is not.
+    line: Option<Arc<Line>>,
     /// It is counted among those that are on their way.
     is_counted: bool,
     since: Instant,
@@ -85,8 +85,10 @@ impl Alone {
 
     /// It was answered, in so many bytes.
     pub(crate) fn is_answered(&self, bytes: u64) {
+        self.plan.was_alone();
+        let Some(line) = &self.line else { return };
         let elapsed = self.since.elapsed();
-        let is_quick = self.line.pace.took(elapsed);
+        let is_quick = line.pace.took(elapsed);
         self.plan.took(elapsed, is_quick, self.was_held_up);
         self.plan.was_answered_in(bytes);
     }
@@ -97,8 +99,10 @@ impl Drop for Alone {
         if self.learns_for.is_some() {
             self.plan.learn(None);
         }
-        if self.is_counted {
-            self.line.leave();
+        if self.is_counted
+            && let Some(line) = &self.line
+        {
+            line.leave();
         }
     }
 }
@@ -161,7 +165,7 @@ impl Travelling {
         Alone {
             before,
             plan: self.plan,
-            line: self.line,
+            line: Some(self.line),
             is_counted: true,
             since: Instant::now(),
             was_held_up,
@@ -183,9 +187,8 @@ impl State {
         }
         let asked = unit(input)?;
         let company = self.company()?;
-        let (plan, statement, hints) = match &asked {
-            Unit::Simple(text) if tells_a_moment(text) => return None,
-            Unit::Simple(text) => (plan_of(&company, text)?, None, hints_of(text)),
+        let (plan, statement, hints, may_travel) = match &asked {
+            Unit::Simple(text) => (plan_of(&company, text)?, None, hints_of(text), !tells_a_moment(text)),
             Unit::Extended(extended) => {
                 let statement = match extended.definition {
                     Some(definition) => {
@@ -194,24 +197,31 @@ impl State {
                     }
                     None => Arc::clone(self.names.statement(extended.name)?),
                 };
-                if !statement.was_prepared_under(&self.settings) || statement.names_a_moment() {
-                    return None;
-                }
+                let may_travel = statement.was_prepared_under(&self.settings) && !statement.names_a_moment();
                 let text = text_of(statement.definition());
                 let hints = statement.hints();
                 let plan = statement.plan(company.number, || plan_of(&company, text))?;
-                (plan, Some(statement), hints)
+                (plan, Some(statement), hints, may_travel)
             }
         };
-        let kind = plan.kind()?;
+        let Some(kind) = plan.kind().filter(|_| may_travel) else {
+            return Some(Offer::Alone(Alone {
+                plan,
+                line: None,
+                is_counted: false,
+                since: Instant::now(),
+                was_held_up: false,
+                before: Duration::ZERO,
+                learns_for: None,
+            }));
+        };
         let line = company.line(kind);
-        let is_due = plan.counts.alone.load(Ordering::Relaxed) >= company.min_asked
-            && plan.is_due(self.pool.effects.schema_changes());
+        let is_due = plan.times_alone() >= company.min_asked && plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
         let alone = |plan: Arc<Plan>, is_counted| {
             Some(Offer::Alone(Alone {
                 plan,
-                line: Arc::clone(line),
+                line: Some(Arc::clone(line)),
                 is_counted,
                 since: Instant::now(),
                 was_held_up: false,

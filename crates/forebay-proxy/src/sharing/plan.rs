@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use forebay_sql::{Effect, NotShown, Touches, literals, touches};
+use forebay_sql::{Effect, NotShown, Touches, literals, touches, without_literals};
 use parking_lot::Mutex;
 
 use super::bound::Bound;
@@ -48,9 +48,10 @@ pub(crate) enum Kind {
 pub(crate) struct Plan {
     /// What tells it from all others.
     pub(crate) number: u64,
-    /// As it came first; its literals are not shown.
+    /// As it came first, without its literals.
     text: String,
-    pub(crate) touches: Result<Touches, NotShown>,
+    /// What it does, or why that is not shown, in words that follow "it".
+    pub(crate) touches: Result<Touches, String>,
     /// What rules say of it.
     pub(crate) ruled: Ruled,
     /// What it asks may be asked for many at once.
@@ -70,7 +71,7 @@ pub(crate) struct Plan {
     usual_ns: AtomicU64,
     banned_until_ms: AtomicU64,
     bans: AtomicU64,
-    pub(crate) counts: Counts,
+    counts: Counts,
 }
 
 /// What may be asked for many at once, as its text was first.
@@ -82,37 +83,34 @@ struct Many {
     is_vain: AtomicBool,
 }
 
-/// How often it was asked.
+/// How often it was answered: each time is counted once, as alone, shared or joined.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) alone: AtomicU64,
-    pub(crate) shared: AtomicU64,
-    /// Of these, as one query with others.
-    pub(crate) jointly: AtomicU64,
-    /// Its clients had the answer to what another one had asked.
-    pub(crate) joined: AtomicU64,
+struct Counts {
+    alone: AtomicU64,
+    shared: AtomicU64,
+    jointly: AtomicU64,
+    joined: AtomicU64,
     trip_parts: AtomicU64,
 }
 
-impl Counts {
-    /// It was shared on a trip of so many, as one query with others or not.
-    pub(crate) fn shared(&self, count: u64, is_joint: bool) {
-        self.shared.fetch_add(1, Ordering::Relaxed);
-        if is_joint {
-            self.jointly.fetch_add(1, Ordering::Relaxed);
-        }
-        // A trip is counted by each who was on it, by its part.
-        self.trip_parts.fetch_add(TRIP_PARTS / count.max(1), Ordering::Relaxed);
-    }
+/// How often it was answered until now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// By itself, also where others had that answer.
+    pub(crate) alone: u64,
+    /// On a trip.
+    pub(crate) shared: u64,
+    /// Of these, as one query with others.
+    pub(crate) jointly: u64,
+    /// Its client had the answer to what another one had asked.
+    pub(crate) joined: u64,
+    /// On how many trips it was shared.
+    pub(crate) trips: u64,
+}
 
-    /// So many were told what it was.
-    pub(crate) fn joined(&self, count: usize) {
-        self.joined.fetch_add(count as u64, Ordering::Relaxed);
-    }
-
-    /// On how many trips.
-    pub(crate) fn trips(&self) -> u64 {
-        self.trip_parts.load(Ordering::Relaxed) / TRIP_PARTS
+impl Counted {
+    pub(crate) fn total(&self) -> u64 {
+        self.alone + self.shared + self.joined
     }
 }
 
@@ -132,6 +130,15 @@ fn changes_what_is_there(touches: &Touches) -> bool {
     matches!(&touches.effect, Effect::Changes(change) if change.finds_rows)
 }
 
+/// What it names of the catalog, in words that follow "it"; none where that is nothing.
+fn of_the_catalog(touches: &Touches) -> Option<String> {
+    let name = touches.names.iter().find(|name| is_of_the_catalog(name))?;
+    Some(match touches.called.contains(name) {
+        true => format!("calls {name}, which is none of the functions that are known to be harmless"),
+        false => format!("names {name}, which is of the catalog"),
+    })
+}
+
 /// Milliseconds since the first look, from 1 on.
 fn now_ms() -> u64 {
     static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -143,28 +150,27 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 impl Plan {
-    /// Of this text, which is called that without its literals, as rules have it.
-    pub(crate) fn of(text: &str, normal: &str, rules: &Rules) -> Self {
-        let touches = touches(text).and_then(|touches| {
-            let is_of_it = touches.names.iter().any(|name| is_of_the_catalog(name));
-            if is_of_it {
-                return Err(NotShown("names something of the catalog"));
-            }
+    /// Of this text, and of what these rules say of it.
+    pub(crate) fn of(text: &str, rules: &Rules) -> Self {
+        let known = touches(text);
+        let ruled = rules.ruled(text, known.as_ref().map_or(&[], |touches| &touches.names));
+        let touches = known.and_then(|touches| {
             // Who takes the time of a row's last change for its version would not see that there were two.
             if changes_what_is_there(&touches) && touches.names.iter().any(|name| is_of_the_time(name)) {
                 return Err(NotShown("changes rows that are there by the time"));
             }
             Ok(touches)
         });
+        let touches = touches.map_err(|NotShown(why)| why.to_owned());
         static LAST: AtomicU64 = AtomicU64::new(0);
         let plan = Self {
             number: LAST.fetch_add(1, Ordering::Relaxed),
-            text: normal.chars().take(SHOWN_CHARS_MAX).collect(),
-            ruled: match &touches {
-                Ok(touches) => rules.ruled(normal, &touches.names),
-                Err(_) => Ruled::default(),
-            },
-            touches,
+            text: without_literals(text).chars().take(SHOWN_CHARS_MAX).collect(),
+            ruled,
+            touches: touches.and_then(|touches| match of_the_catalog(&touches) {
+                Some(why) => Err(why),
+                None => Ok(touches),
+            }),
             many: None,
             learnt: Mutex::default(),
             until_ms: AtomicU64::new(0),
@@ -325,7 +331,7 @@ impl Plan {
 
     /// Why it does not travel in company; none where it does.
     pub(crate) fn why_not(&self) -> Option<String> {
-        if let Err(NotShown(why)) = &self.touches {
+        if let Err(why) = &self.touches {
             return Some(format!("it {why}"));
         }
         match &*self.learnt.lock() {
@@ -339,7 +345,55 @@ impl Plan {
         if self.is_long() {
             return Some(format!("its answers have more than {ANSWER_BYTES_MAX} bytes"));
         }
-        (!self.is_quick.load(Ordering::Relaxed)).then(|| "it has more to do than others should wait for".to_owned())
+        let is_joined = self.ruled.joins && self.kind() == Some(Kind::Read) && self.is_steady();
+        (!self.is_quick.load(Ordering::Relaxed)).then(|| match is_joined {
+            true => "it has more to do than others should wait for, and is only joined".to_owned(),
+            false => "it has more to do than others should wait for".to_owned(),
+        })
+    }
+
+    /// It was answered by itself.
+    pub(crate) fn was_alone(&self) {
+        self.counts.alone.fetch_add(1, Ordering::Relaxed);
+        self.ruled.was_asked(1);
+    }
+
+    /// How often it was answered by itself.
+    pub(crate) fn times_alone(&self) -> u64 {
+        self.counts.alone.load(Ordering::Relaxed)
+    }
+
+    /// It was shared on a trip of so many, as one query with others or not.
+    pub(crate) fn was_shared(&self, count: u64, is_joint: bool) {
+        self.counts.shared.fetch_add(1, Ordering::Relaxed);
+        if is_joint {
+            self.counts.jointly.fetch_add(1, Ordering::Relaxed);
+        }
+        // A trip is counted by each who was on it, by its part.
+        self.counts
+            .trip_parts
+            .fetch_add(TRIP_PARTS / count.max(1), Ordering::Relaxed);
+        self.ruled.was_asked(1);
+        self.ruled.was_batched();
+    }
+
+    /// So many had the answer to what another one had asked.
+    pub(crate) fn was_joined(&self, count: u64) {
+        self.counts.joined.fetch_add(count, Ordering::Relaxed);
+        self.ruled.was_asked(count);
+        self.ruled.has_joined(count);
+    }
+
+    pub(crate) fn counted(&self) -> Counted {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Counted {
+            alone: of(&self.counts.alone),
+            shared: of(&self.counts.shared),
+            jointly: of(&self.counts.jointly),
+            joined: of(&self.counts.joined),
+            // Parts are cut off to whole ones.
+            trips: (of(&self.counts.trip_parts) + TRIP_PARTS / 2) / TRIP_PARTS,
+        }
     }
 
     /// Its answer alone had so many bytes. One that was long is forgotten after some that were not.
@@ -371,7 +425,6 @@ impl Plan {
             let usual_ns = u64::try_from(usual.as_nanos()).unwrap_or(u64::MAX);
             self.usual_ns.store(usual_ns, Ordering::Relaxed);
         }
-        self.counts.alone.fetch_add(1, Ordering::Relaxed);
         if is_quick {
             if self.slow.load(Ordering::Relaxed) != 0 {
                 self.slow.store(0, Ordering::Relaxed);
@@ -403,7 +456,7 @@ mod tests {
     use super::*;
 
     fn plan(sql: &str) -> Plan {
-        Plan::of(sql, sql, &Rules::default())
+        Plan::of(sql, &Rules::default())
     }
 
     fn harmless(draws: bool) -> Option<Found> {
@@ -473,7 +526,16 @@ mod tests {
         let plan = plan("SELECT 1; SELECT 2");
         assert!(!plan.is_due(0) && plan.kind().is_none());
         assert_eq!(plan.why_not().as_deref(), Some("it is more than one statement"));
-        let of_the_catalog = Plan::of("SELECT pg_backend_pid()", "", &Rules::default());
-        assert!(!of_the_catalog.is_due(0) && of_the_catalog.kind().is_none());
+        for (sql, why) in [
+            (
+                "SELECT pg_sleep(0.002)",
+                "it calls pg_sleep, which is none of the functions that are known to be harmless",
+            ),
+            ("SELECT * FROM pg_class", "it names pg_class, which is of the catalog"),
+        ] {
+            let of_the_catalog = Plan::of(sql, &Rules::default());
+            assert!(!of_the_catalog.is_due(0) && of_the_catalog.kind().is_none());
+            assert_eq!(of_the_catalog.why_not().as_deref(), Some(why));
+        }
     }
 }

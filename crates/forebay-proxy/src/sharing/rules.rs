@@ -1,12 +1,15 @@
 //! Rules: what is said of statements and of sessions without touching them.
 //!
 //! Promises: of each thing the first rule holds that says something of it and is of the statement. What a statement says itself goes before
-//! that.
+//! that. What a rule calls a statement is one however it is [written](forebay_sql::form). Each rule counts what it was of, as long as it stays.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use forebay_sql::{Effect, NotShown, touches};
 
 /// What is said of some statements, or of some sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +23,7 @@ pub struct Rule {
     /// Only of statements that name this table.
     pub table: Option<TableName>,
     /// Only of this statement.
-    pub statement: Option<NormalText>,
+    pub statement: Option<StatementForm>,
     /// They wait so long for company; with zero they have none.
     pub batch: Option<Duration>,
     /// A read joins one that is on its way already, and asks the very same.
@@ -33,9 +36,23 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName(Vec<String>);
 
-/// A text but for its literals, blanks and comments.
+/// A statement, whatever its literals are and however it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NormalText(String);
+pub struct StatementForm {
+    form: String,
+    shown: String,
+    /// Whether it reads, or why it goes alone, in words that follow "it", as far as its text tells.
+    reads: Result<bool, &'static str>,
+}
+
+/// What is said in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// The statement goes alone, for this reason, in words that follow "it".
+    GoesAlone(&'static str),
+    /// Reads join others, and the statement is none.
+    DoesNotRead,
+}
 
 impl FromStr for TableName {
     type Err = &'static str;
@@ -67,23 +84,68 @@ impl FromStr for TableName {
     }
 }
 
-impl FromStr for NormalText {
+impl FromStr for StatementForm {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut normal = String::new();
-        match forebay_sql::normal(text, &mut normal) {
-            true => Ok(Self(normal)),
-            false => Err("has a backslash, a hint, or a quote without its end: such a statement does not travel"),
+        match forebay_sql::form(text) {
+            Some(form) => Ok(Self {
+                form,
+                shown: forebay_sql::without_literals(text),
+                reads: touches(text)
+                    .map(|touches| touches.effect == Effect::Reads)
+                    .map_err(|NotShown(why)| why),
+            }),
+            None => Err("has a backslash, a hint, or a quote without its end: such a statement does not travel"),
         }
     }
 }
 
+/// How often a rule was of something.
+#[derive(Debug, Default)]
+pub(crate) struct RuleCounts {
+    /// Statements were asked that it is of.
+    pub(crate) met: AtomicU64,
+    /// Of these, those that travelled together, where it says how long they wait.
+    pub(crate) batched: AtomicU64,
+    /// Of these, those that joined another, where it says so.
+    pub(crate) joined: AtomicU64,
+}
+
 /// What holds of one statement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct Ruled {
     pub(crate) batch: Option<Duration>,
     pub(crate) joins: bool,
+    counts: Arc<[RuleCounts]>,
+    /// The rules that are of it, by their places.
+    own: Vec<usize>,
+    /// The ones by which it waits, and joins.
+    batch_by: Option<usize>,
+    joins_by: Option<usize>,
+}
+
+impl Ruled {
+    /// It was asked, so many times.
+    pub(crate) fn was_asked(&self, times: u64) {
+        for at in &self.own {
+            self.counts[*at].met.fetch_add(times, Ordering::Relaxed);
+        }
+    }
+
+    /// It has travelled together with others.
+    pub(crate) fn was_batched(&self) {
+        if let Some(at) = self.batch_by {
+            self.counts[at].batched.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It has joined another, so many times.
+    pub(crate) fn has_joined(&self, times: u64) {
+        if let Some(at) = self.joins_by {
+            self.counts[at].joined.fetch_add(times, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Rule {
@@ -92,12 +154,20 @@ impl Rule {
         let is_of = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
         is_of(&self.user, user) && is_of(&self.database, database)
     }
-}
 
-impl fmt::Display for Rule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// What it says of its statement in vain, if there is something.
+    #[must_use]
+    pub fn doubt(&self) -> Option<Doubt> {
+        match self.statement.as_ref()?.reads {
+            Err(why) => Some(Doubt::GoesAlone(why)),
+            Ok(reads) => (self.joins == Some(true) && !reads).then_some(Doubt::DoesNotRead),
+        }
+    }
+
+    /// What it says.
+    pub(crate) fn said(&self) -> String {
         let Self {
-            name,
+            name: _,
             database,
             user,
             table,
@@ -124,7 +194,7 @@ impl fmt::Display for Rule {
             database.as_ref().map(|database| format!(" at {database}")),
             user.as_ref().map(|user| format!(" of {user}")),
             table.as_ref().map(|table| format!(" that name {}", table.0.join("."))),
-            statement.as_ref().map(|text| format!(" like {}", text.0)),
+            statement.as_ref().map(|text| format!(" like {}", text.shown)),
         ];
         let (of, said): (String, Vec<String>) =
             (of.into_iter().flatten().collect(), said.into_iter().flatten().collect());
@@ -133,36 +203,79 @@ impl fmt::Display for Rule {
         } else {
             "statements"
         };
-        write!(formatter, "{name}: {what}{of} {}", said.join(", "))
+        format!("{what}{of} {}", said.join(", "))
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.name, self.said())
     }
 }
 
 /// Those of one user at one database.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rules(pub(crate) Arc<[Rule]>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    all: Arc<[Rule]>,
+    counts: Arc<[RuleCounts]>,
+}
+
+impl PartialEq for Rules {
+    /// Whether they say the same, whatever they have counted.
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
+    }
+}
 
 impl Rules {
-    /// What holds of a statement of this normal form in which these names stand.
-    pub(crate) fn ruled(&self, normal: &str, names: &[String]) -> Ruled {
-        let is_of = |rule: &&Rule| {
-            let is_named = |table: &TableName| table.0.iter().all(|part| names.contains(part));
-            rule.table.as_ref().is_none_or(is_named) && rule.statement.as_ref().is_none_or(|text| text.0 == normal)
-        };
-        let own = || self.0.iter().filter(is_of);
-        Ruled {
-            batch: own().find_map(|rule| rule.batch),
-            joins: own().find_map(|rule| rule.joins).unwrap_or(false),
+    pub(crate) fn of(all: impl Iterator<Item = Rule>) -> Self {
+        let all: Arc<[Rule]> = all.collect();
+        let counts = all.iter().map(|_| RuleCounts::default()).collect();
+        Self { all, counts }
+    }
+
+    /// What holds of a statement of this text in which these names stand.
+    pub(crate) fn ruled(&self, text: &str, names: &[String]) -> Ruled {
+        if self.all.is_empty() {
+            return Ruled::default();
         }
+        let form = forebay_sql::form(text);
+        let is_of = |rule: &Rule| {
+            let is_named = |table: &TableName| table.0.iter().all(|part| names.contains(part));
+            let is_called = |wanted: &StatementForm| form.as_ref() == Some(&wanted.form);
+            rule.table.as_ref().is_none_or(is_named) && rule.statement.as_ref().is_none_or(is_called)
+        };
+        let own: Vec<usize> = (0..self.all.len()).filter(|at| is_of(&self.all[*at])).collect();
+        let first = |says: fn(&Rule) -> bool| own.iter().copied().find(|at| says(&self.all[*at]));
+        let batch_by = first(|rule| rule.batch.is_some());
+        let joins_by = first(|rule| rule.joins.is_some());
+        Ruled {
+            batch: batch_by.and_then(|at| self.all[at].batch),
+            joins: joins_by.and_then(|at| self.all[at].joins).unwrap_or(false),
+            counts: Arc::clone(&self.counts),
+            batch_by,
+            joins_by,
+            own,
+        }
+    }
+
+    /// What the rule of this name has counted.
+    pub(crate) fn counts(&self, name: &str) -> Option<&RuleCounts> {
+        let at = self.all.iter().position(|rule| rule.name == name)?;
+        Some(&self.counts[at])
     }
 
     /// Whether any read may join another.
     pub(crate) fn join(&self) -> bool {
-        self.0.iter().any(|rule| rule.joins == Some(true))
+        self.all.iter().any(|rule| rule.joins == Some(true))
     }
 
     /// Whether sessions share whatever their application is called.
     pub(crate) fn ignore_applications(&self) -> bool {
-        self.0.iter().find_map(|rule| rule.ignores_application).unwrap_or(false)
+        self.all
+            .iter()
+            .find_map(|rule| rule.ignores_application)
+            .unwrap_or(false)
     }
 }
 
@@ -200,13 +313,13 @@ mod tests {
                 ..rule(None, None)
             },
         ];
-        let of = |user: &str| Rules(all.iter().filter(|rule| rule.is_of(user, "app")).cloned().collect());
+        let of = |user: &str| Rules::of(all.iter().filter(|rule| rule.is_of(user, "app")).cloned());
         let told = |user: &str, normal: &str, names: &[&str]| {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
             let ruled = of(user).ruled(normal, &names);
             (ruled.batch, ruled.joins)
         };
-        let text = "SELECT a FROM t WHERE id = 0";
+        let text = "select a FROM t WHERE id=$1;";
         assert_eq!(told("bob", text, &["a", "t", "id"]), (Some(5 * MS), false));
         assert_eq!(told("bob", text, &["a", "t", "s"]), (Some(5 * MS), true));
         assert_eq!(told("bob", "SELECT b FROM s.t", &["b", "s", "t"]), (Some(2 * MS), true));
@@ -227,6 +340,39 @@ mod tests {
         for text in ["", "a.", ".a", "\"a", "\"a\"b", "a..b"] {
             assert!(text.parse::<TableName>().is_err(), "{text}");
         }
-        assert!("SELECT 'a\\'".parse::<NormalText>().is_err());
+        assert!("SELECT 'a\\'".parse::<StatementForm>().is_err());
+    }
+
+    #[test]
+    fn each_rule_counts_what_it_was_of() {
+        let rule = |name: &str, table: Option<&str>| Rule {
+            name: name.to_owned(),
+            table: table.map(|table| table.parse().unwrap()),
+            ..Rule::default()
+        };
+        let all = [
+            Rule {
+                batch: Some(MS),
+                ..rule("first", Some("t"))
+            },
+            Rule {
+                batch: Some(MS),
+                joins: Some(true),
+                ..rule("all", None)
+            },
+        ];
+        let rules = Rules::of(all.iter().cloned());
+        for (names, times) in [(&["t".to_owned()][..], 3), (&["u".to_owned()], 1)] {
+            let ruled = rules.ruled("SELECT 1", names);
+            ruled.was_asked(times);
+            ruled.was_batched();
+            ruled.has_joined(2);
+        }
+        let counted = |name: &str| {
+            let counts = rules.counts(name).unwrap();
+            [&counts.met, &counts.batched, &counts.joined].map(|count| count.load(Ordering::Relaxed))
+        };
+        assert_eq!((counted("first"), counted("all")), ([3, 1, 0], [4, 1, 4]));
+        assert!(rules == Rules::of(all.into_iter()), "they say the same");
     }
 }

@@ -104,6 +104,8 @@ pub(crate) struct Trip {
     /// The numbers of the statements that are asked beside.
     beside: Vec<u64>,
     is_sent: bool,
+    /// It is no trip, but one who is asked for by himself.
+    is_of_one: bool,
     /// Until when it may go on, and the longest time of those who are on it.
     time: Option<(Instant, Duration)>,
     /// It took too long, and was cancelled.
@@ -166,10 +168,18 @@ impl Trip {
             missed: Vec::new(),
             beside: Vec::new(),
             is_sent: false,
+            is_of_one: false,
             time: None,
             is_given_up: false,
             jobs,
         }
+    }
+
+    /// Of one who reads by himself, as others join him.
+    pub(crate) fn of_one(job: Job) -> Self {
+        let mut trip = Self::new(Kind::Read, vec![job]);
+        trip.is_of_one = true;
+        trip
     }
 
     /// Writes all messages, to be sent.
@@ -537,7 +547,10 @@ impl Trip {
                     job.answer(Answer::Alone(false));
                 }
                 _ => {
-                    job.plan.counts.shared(count, is_grouped[first]);
+                    match self.is_of_one {
+                        true => job.plan.was_alone(),
+                        false => job.plan.was_shared(count, is_grouped[first]),
+                    }
                     let answer = out.slice(begin..end);
                     job.answer(Answer::Done(answer));
                 }

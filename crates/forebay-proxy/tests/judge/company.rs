@@ -224,7 +224,7 @@ fn what_is_done_to_a_table_elsewhere_is_seen_before_the_commit() {
     );
     let mut client = Client::connect(&proxy, name, &[]);
     let insert = Step::query("INSERT INTO t VALUES (1)");
-    let begins = "INSERT INTO t VALUES (0)";
+    let begins = "INSERT INTO t VALUES (?)";
     let begun = Instant::now();
     while travelled(&proxy, name, begins) < 3 {
         assert!(client.ask(&insert).contains("INSERT 0 1"));

@@ -389,7 +389,7 @@ fn what_each_was_told_is_what_is_there() {
     let mut admin = Client::connect(&proxy, name, &[front::ADMIN]);
     for (text, column) in [
         ("UPDATE lists SET items = items || $1 WHERE id = $2", 7),
-        ("UPDATE counters SET n = n + 0", 7),
+        ("UPDATE counters SET n = n + ?", 7),
         ("SELECT items FROM lists", 7),
         ("n FROM counters", 4),
     ] {

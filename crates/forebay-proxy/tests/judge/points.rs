@@ -466,7 +466,7 @@ fn nobody_can_tell_who_is_asked_as_one() {
         "RETURNING",
         "FROM loose",
         "FROM parent",
-        "FROM pairs WHERE a = 0\n",
+        "FROM pairs WHERE a = ?\n",
         "nothing",
     ] {
         assert_eq!(asked_jointly(&proxy, other, text), 0, "{text}");
@@ -507,7 +507,7 @@ fn nobody_can_tell_who_changes_as_one() {
         "big = big + ",
         "big = big - ",
         "shown = shown || ",
-        "big = 0 / ",
+        "big = ? / ",
         "::numeric",
         "held.big + ",
         "$1::BIGINT WHERE held.id = $2::INTEGER",

@@ -195,6 +195,8 @@ pub struct ProxyOptions {
     pub users: Arc<BTreeMap<String, UserOptions>>,
     /// What is said of statements and sessions, the first before the others.
     pub rules: Arc<[Rule]>,
+    /// What can be used, and most probably is not what was meant.
+    pub doubts: Vec<String>,
 }
 
 impl ProxyOptions {

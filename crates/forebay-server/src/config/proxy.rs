@@ -148,6 +148,7 @@ impl Settings {
             max_user_clients: self.max_user_connections,
             users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
             rules: rules::all(self.rule.as_deref().unwrap_or_default())?,
+            doubts: Vec::new(),
         }))
     }
 

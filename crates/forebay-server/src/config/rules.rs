@@ -1,13 +1,14 @@
 //! Rules: what the file says of statements and sessions of a proxy's clients without touching them: `[[rule]]` as often as there are some.
 //!
-//! Promises: a rule says something, of something that can be; no two have one name. Does not know what comes of it.
+//! Promises: a rule says something, of something that can be; no two have one name. Of what it says in vain there are [doubts]. Does not know
+//! what comes of it.
 
 use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_proxy::pool::Rule;
+use forebay_proxy::pool::{Doubt, Rule};
 use serde::Deserialize;
 
 use super::error::{OptionsError, value_in};
@@ -95,6 +96,23 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
         rules.push(rule);
     }
     Ok(rules.into())
+}
+
+/// What rules say in vain: each by its option, with the reason.
+pub(super) fn doubts(all: &[Rule]) -> Vec<OptionsError> {
+    let doubts = all.iter().filter_map(|rule| match rule.doubt()? {
+        Doubt::GoesAlone(why) => Some(value_in(
+            "rule",
+            &rule.name,
+            "statement",
+            &format!("{why}: it goes alone"),
+        )),
+        Doubt::DoesNotRead => {
+            let why = "is of a statement that does not read: it joins nothing";
+            Some(value_in("rule", &rule.name, "join", why))
+        }
+    });
+    doubts.collect()
 }
 
 fn parsed<T: FromStr>(text: Option<&str>) -> Result<Option<T>, T::Err> {

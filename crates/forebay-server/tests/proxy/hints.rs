@@ -165,7 +165,7 @@ fn who_asks_alike_is_asked_as_one() {
     let mut rounds = 0;
     for (is_extended, begins) in [
         (true, "INSERT INTO alike VALUES ($1"),
-        (false, "INSERT INTO alike VALUES (0"),
+        (false, "INSERT INTO alike VALUES (?"),
     ] {
         while jointly(&mut admin, begins) < CLIENTS as u64 {
             assert!(!is_given_up(), "{begins}");
@@ -415,7 +415,7 @@ fn one_user_is_switched_off_or_alone_switched_on() {
         std::fs::write(&file, format!("[[user]]\nname = \"postgres\"\nsharing = {own}\n")).unwrap();
         let sharing = format!("--sharing={general}");
         let proxy = with_admin(&["--config", file.to_str().unwrap(), &sharing]);
-        let (sql, normal) = ("SELECT 6 * 7 /* batch:400 */", "SELECT 0 * 0");
+        let (sql, normal) = ("SELECT 6 * 7 /* batch:400 */", "SELECT ? * ?");
         for (user, shares) in [("postgres", own), ("trusted", general)] {
             let mut clients: Vec<Client> = (0..CLIENTS).map(|_| as_user(proxy.address(), user).unwrap()).collect();
             let mut admin = at(proxy.address());

@@ -305,6 +305,30 @@ fn a_check_says_what_would_be_served_or_which_line_is_wrong() {
         why.contains("line 6: max_server_connections: of database \"shop\" 0 is not"),
         "{why}"
     );
+    let doubtful = "upstream = \"postgresql://db1/shop\"\n[[rule]]\nname = \"one\"\nstatement = \"SELECT FROM WHERE (\"\nbatch = \"1ms\"\n\
+        [[rule]]\nname = \"two\"\nstatement = \"DELETE FROM t WHERE id=7;\"\njoin = \"in flight\"\n\
+        [[rule]]\nname = \"three\"\nstatement = \"SELECT A FROM t LIMIT 0\"\njoin = \"in flight\"\n";
+    let (status, plan, _) = check(doubtful);
+    let said = |of: &str| {
+        let lines = plan.lines().filter_map(|line| line.strip_prefix(of));
+        lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((status, said("rule").len()), (Some(0), 3), "{plan}");
+    assert_eq!(
+        said("rule")[2],
+        "three: statements like SELECT A FROM t LIMIT ? join what is on its way"
+    );
+    let [one, two] = &said("warning")[..] else {
+        panic!("{plan}")
+    };
+    assert!(
+        one.ends_with("line 4: statement: of rule \"one\" is not understood by the parser: it goes alone"),
+        "{one}"
+    );
+    assert!(
+        two.ends_with("line 9: join: of rule \"two\" is of a statement that does not read: it joins nothing"),
+        "{two}"
+    );
     let (status, plan, _) = check("readers = 3\n");
     assert_eq!(status, Some(0));
     assert!(plan.contains("./forebay.db"), "{plan}");

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::client::{Client, query};
+use crate::client::{Client, Row, query, sync, whole};
 use crate::crowd::until;
 use crate::hints::until_known;
 use crate::reload::{DONE, Reloadable};
@@ -120,6 +120,162 @@ fn a_rule_says_that_the_name_of_an_application_is_no_matter() {
             "it is its own still"
         );
     }
+}
+
+/// What a driver or another hand makes of a statement is the same one; what a rule was of is counted, and each execution once.
+#[test]
+fn a_rule_is_of_its_statement_however_it_is_written_and_counts_it() {
+    let reloadable = with_rules(
+        "[[rule]]\nname = \"day\"\nstatement = \"SELECT day, sum(price) FROM Orders WHERE id > 0 GROUP BY day\"\nbatch = \"400ms\"\n\
+         [[rule]]\nname = \"joined\"\ntable = \"orders_gate\"\njoin = \"in flight\"\n\
+         [[rule]]\nname = \"of nobody\"\nuser = \"nobody\"\nbatch = \"1ms\"\n",
+    );
+    let address = reloadable.proxy.address();
+    let mut stranger = straight(postgres());
+    stranger.run("CREATE TABLE orders (id int, day int, price int)");
+    stranger.run("CREATE TABLE orders_gate AS SELECT 1 n");
+    stranger.run("CREATE TABLE orders_numbers AS SELECT generate_series(1, 900) n");
+    let mut admin = at(address);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| at(address)).collect();
+    let texts = [
+        "select day,sum(price) from orders where id>0 group by day;",
+        "SELECT  DAY , SUM (price) FROM orders WHERE id > -1.5 -- all\n GROUP BY day",
+    ];
+    for text in texts {
+        for _ in 0..6 {
+            clients[0].run(&format!("{text} /* batch:0 */"));
+        }
+        for client in &mut clients {
+            client.send(&query(text));
+        }
+        clients
+            .iter_mut()
+            .for_each(|client| drop(client.answer().expect("answered")));
+    }
+    let by_driver = "SELECT day, sum(price) FROM orders WHERE id > $1 GROUP BY day";
+    let ask = |client: &mut Client| client.send(&[whole(by_driver, &["0"]), sync()].concat());
+    for _ in 0..6 {
+        ask(&mut clients[0]);
+        clients[0].answer().expect("answered");
+    }
+    clients.iter_mut().for_each(ask);
+    clients
+        .iter_mut()
+        .for_each(|client| drop(client.answer().expect("answered")));
+    // Of one that is only joined.
+    let read = &SLOW.replace("gate", "orders_gate").replace("numbers", "orders_numbers");
+    for _ in 0..6 {
+        admin.run(read);
+    }
+    stranger.run("BEGIN");
+    stranger.run("LOCK TABLE orders_gate");
+    let mut probe = straight(postgres());
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'orders_gate'::regclass";
+    clients[0].send(&query(read));
+    until("one to wait", || probe.ask(waits) == "1");
+    for client in &mut clients[1..] {
+        client.send(&query(read));
+    }
+    until("all to ask", || {
+        let shown = admin.query("SHOW FOREBAY CLIENTS").expect("shown");
+        let rows = shown.rows();
+        rows.iter().filter(|row| row[5].as_deref() == Some("waiting")).count() == CLIENTS
+    });
+    stranger.run("COMMIT");
+    clients
+        .iter_mut()
+        .for_each(|client| drop(client.answer().expect("answered")));
+    admin.run("SELECT pg_sleep(0.002)");
+    let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+    let number = |text: &Option<String>| text.as_deref().expect("a number").parse::<u64>().expect("a number");
+    let counts = |text: &str| {
+        let rows = shown.rows();
+        let row = rows.iter().find(|row| row[2].as_deref() == Some(text)).expect(text);
+        ([3, 5, 8].map(|column| number(&row[column])), row[6].clone())
+    };
+    let many = CLIENTS as u64;
+    // Whoever is joined has gone alone; the others of a statement are each counted once.
+    let (of_the_read, why) = counts(&read.replace("> 0", "> ?"));
+    assert_eq!(of_the_read, [0, 7, many - 1]);
+    assert!(why.is_some_and(|why| why.ends_with("and is only joined")));
+    let (of_the_sleep, why) = counts("SELECT pg_sleep(?)");
+    assert_eq!(of_the_sleep, [0, 1, 0]);
+    assert!(why.is_some_and(|why| why.starts_with("it calls pg_sleep,")));
+    let shared: u64 = shown
+        .rows()
+        .iter()
+        .filter(|row| {
+            row[2]
+                .as_deref()
+                .is_some_and(|text| text.to_lowercase().starts_with("select day"))
+        })
+        .map(|row| number(&row[3]))
+        .sum();
+    // Who finds out that it may travel waits for company once or twice.
+    assert!(shared >= 3 * many, "{shared}");
+    let totals: Vec<u64> = shown
+        .rows()
+        .iter()
+        .map(|row| [3, 5, 8].map(|at| number(&row[at])).iter().sum())
+        .collect();
+    assert!(totals.is_sorted_by(|one, next| one >= next), "{totals:?}");
+    let rules = admin.query("SHOW FOREBAY RULES").expect("shown").rows();
+    let told: Vec<Vec<&str>> = rows(&rules);
+    let (met, shared, joined) = ((3 * (many + 6)).to_string(), shared.to_string(), (many - 1).to_string());
+    assert_eq!(
+        told,
+        [
+            vec![
+                "day",
+                "statements like SELECT day, sum(price) FROM Orders WHERE id > ? GROUP BY day wait 400ms for company",
+                &met,
+                &shared,
+                "0"
+            ],
+            vec![
+                "joined",
+                "statements that name orders_gate join what is on its way",
+                &(many + 6).to_string(),
+                "0",
+                &joined
+            ],
+            vec!["of nobody", "statements of nobody wait 1ms for company", "0", "0", "0"],
+        ]
+    );
+    admin.run("DROP TABLE orders, orders_gate, orders_numbers");
+}
+
+fn rows(rows: &[Row]) -> Vec<Vec<&str>> {
+    rows.iter().map(texts).collect()
+}
+
+fn texts(row: &Row) -> Vec<&str> {
+    row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect()
+}
+
+/// Statements of sessions that have set something else stand in rows of their own, and what those have set is said; not to which value.
+#[test]
+fn rows_of_one_text_say_whose_they_are() {
+    let reloadable = with_rules("");
+    let address = reloadable.proxy.address();
+    let mut admin = named(address, "console");
+    let mut web = named(address, "web");
+    web.run("SELECT 1 AS whose");
+    let mut other = named(address, "other");
+    other.run("SET work_mem = '321kB'");
+    let mut of = Vec::new();
+    // Who asks at once goes on where it has set that.
+    until("both to be known", || {
+        other.run("SELECT 2 AS whose");
+        let shown = admin.query("SHOW FOREBAY SHARING").expect("shown").rows();
+        let of_it = |row: &Row| row[2].as_deref() == Some("SELECT ? AS whose");
+        of = shown.into_iter().filter(of_it).collect::<Vec<Row>>();
+        of.len() == 2
+    });
+    of.sort_by_key(|row| row[10].clone());
+    let told: Vec<Vec<&str>> = rows(&of).into_iter().map(|row| row[10..].to_vec()).collect();
+    assert_eq!(told, [["other", "work_mem"], ["web", "NULL"]]);
+    assert_ne!(of[0][9], of[1][9]);
 }
 
 /// More than anybody who is quick has to do.
