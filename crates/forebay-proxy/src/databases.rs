@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Host;
@@ -264,8 +263,9 @@ impl Databases {
         let (mut trips, mut joined) = (0, 0);
         for (_, pool) in self.pools() {
             for plan in pool.companies.all().iter().flat_map(|company| company.plans()) {
-                trips += plan.counts.trips();
-                joined += plan.counts.joined.load(Ordering::Relaxed);
+                let counted = plan.counted();
+                trips += counted.trips;
+                joined += counted.joined;
             }
         }
         let mut tallies = self.tallies.lock();

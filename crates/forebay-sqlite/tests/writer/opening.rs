@@ -20,7 +20,10 @@ fn refused(path: &std::path::Path) -> (Kind, String) {
 fn a_writer_needs_no_runtime_to_begin_with() {
     let folder = tempfile::tempdir().unwrap();
     let writer = Writer::new(Sqlite::open(folder.path().join("app.db")).unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let made = runtime.block_on(writer.execute("CREATE TABLE t (a)", ()));
     assert!(made.is_ok(), "{made:?}");
 }
