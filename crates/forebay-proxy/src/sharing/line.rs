@@ -278,7 +278,7 @@ mod tests {
 
     fn job(until: Option<Instant>) -> Job {
         let text = "SELECT 1";
-        let plan = Arc::new(Plan::of(text, text, &Rules::default()));
+        let plan = Arc::new(Plan::of(text, &Rules::default()));
         let (job, told) = Job::new(
             plan,
             Ask::Simple(Bytes::from_static(text.as_bytes())),
