@@ -97,7 +97,7 @@ async fn two_caches_over_one_another_end() {
         async move {
             match key {
                 10 => Ok(Some(0)),
-                _ if key % 2 == 0 => Ok(upper
+                _ if key.is_multiple_of(2) => Ok(upper
                     .get(&(key + 2))
                     .await
                     .map_err(|error| error.to_string())?

@@ -6,7 +6,7 @@
 //!
 //! Inside: a [`unit`](unit::unit) is what a client asks in one go; its [plan](plan::Plan) says what is known of it, by [facts] of
 //! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), whose [pace](pace::Pace) tells who is quick, and a [carrier] takes them on [trips](trip::Trip), those of one [shape] as [one](joint), with what is
-//! asked [beside]. What [rules] say of a statement comes first; by them a read may join another's [flight].
+//! asked [beside]. What [rules] say of a statement comes first; by them a read may join another's [flight], by when that was [sent].
 
 pub(crate) mod ask;
 pub(crate) mod beside;
@@ -26,6 +26,7 @@ mod pace;
 pub(crate) mod plan;
 mod reviewed;
 pub(crate) mod rules;
+mod sent;
 mod shape;
 pub(crate) mod terms;
 pub(crate) mod trip;
