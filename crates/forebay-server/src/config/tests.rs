@@ -421,7 +421,7 @@ fn rules_say_something_of_something() {
     assert_eq!(
         told,
         [
-            "visits: statements at shop of ann that name app.Visits like SELECT 0 wait 10ms for company, join what is on its way",
+            "visits: statements at shop of ann that name app.Visits like SELECT ? wait 10ms for company, join what is on its way",
             "all: sessions join nothing that is on its way, share whatever their application is called",
         ]
     );
