@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
-use super::job::Sent;
+use super::sent::Sent;
 
 /// Reads that may be joined, by what they ask.
 #[derive(Debug, Default)]

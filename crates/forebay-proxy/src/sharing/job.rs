@@ -2,8 +2,8 @@
 //!
 //! Promises: it is answered once; where it is dropped, its client goes alone. It is carried or withdrawn, never both.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::ask::{Answer, Ask};
 use super::flight::Ticket;
 use super::plan::Plan;
+use super::sent::Sent;
 use crate::statements::Statement;
 
 /// It waits.
@@ -57,21 +58,6 @@ impl Claim {
         };
         let before = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, withdrawn);
         matches!(before, Ok(WAITING) | Err(WITHDRAWN))
-    }
-}
-
-/// When something was first sent, as those who wait for it see it.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Sent(Arc<OnceLock<Instant>>);
-
-impl Sent {
-    /// It is sent now. Sent again it is newer than is known, which harms nobody.
-    pub(crate) fn now(&self) {
-        self.0.get_or_init(Instant::now);
-    }
-
-    pub(crate) fn at(&self) -> Option<Instant> {
-        self.0.get().copied()
     }
 }
 

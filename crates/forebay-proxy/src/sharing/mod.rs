@@ -26,6 +26,7 @@ mod pace;
 pub(crate) mod plan;
 mod reviewed;
 pub(crate) mod rules;
+mod sent;
 mod shape;
 pub(crate) mod terms;
 pub(crate) mod trip;
