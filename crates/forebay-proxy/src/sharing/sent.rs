@@ -1,4 +1,6 @@
-//! Sent: when something that many may wait for was sent.
+//! Sent: when something was first sent, as those who wait for it see it.
+//!
+//! Promises: the first time holds, however often it is sent.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -15,5 +17,21 @@ impl Sent {
 
     pub(crate) fn at(&self) -> Option<Instant> {
         self.0.get().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_time_holds_for_all_who_wait() {
+        let sent = Sent::default();
+        let waits = sent.clone();
+        assert_eq!(waits.at(), None);
+        sent.now();
+        let first = waits.at();
+        sent.now();
+        assert!(first.is_some() && waits.at() == first);
     }
 }
