@@ -1,6 +1,6 @@
 //! Rules: what the file says of statements and sessions of a proxy's clients without touching them: `[[rule]]` as often as there are some.
 //!
-//! Promises: a rule says something, of something that can be; no two have one name. Of what it says in vain there are [doubts]. Does not know
+//! Promises: a rule says something, of something that can be; no two have one name. Of what it says in vain there are `doubts`. Does not know
 //! what comes of it.
 
 use std::collections::HashSet;
