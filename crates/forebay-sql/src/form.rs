@@ -3,7 +3,7 @@
 //!
 //! Promises: two texts of one form have the same tokens, but for numbers with their signs, strings and parameters, which are all alike, the case of words
 //! without quotes, and a `;` behind all. Of what stands in a number or a string nothing is in a form, nor in what is shown. Is not by what
-//! statements are told apart that must not be taken for one another: that is [`normal`](super::normal).
+//! statements are told apart that must not be taken for one another: that is [`normal`](super::normal()).
 
 use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer};
