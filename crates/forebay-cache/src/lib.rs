@@ -266,7 +266,7 @@ use forebay_batch::load::Key;
 /// # Which entry goes
 ///
 /// When room is needed the entry goes that can be spared most: by recency, by frequency, or by how soon a key comes back, whichever of four
-/// rules has the most hits on a sample of the keys. They are tried on small caches of their own, which take less than 100 KiB.
+/// rules has the most hits on a sample of the keys. They are tried on small caches of their own, which take less than 200 KiB.
 ///
 /// # A source that gets from caches
 ///

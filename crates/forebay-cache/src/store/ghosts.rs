@@ -14,7 +14,7 @@ const WAYS: usize = 16;
 /// Time is kept in units of so many ticks: 2^this.
 const COARSE: u32 = 2;
 const TIME_MASK: u32 = 0xFFF;
-/// Everything is found again in one bucket of these bits.
+/// An empty place.
 const FORGOTTEN: u32 = 0;
 
 /// What is known of a key that was evicted.
@@ -43,6 +43,11 @@ fn ways(bucket: &[u32; WAYS], holds: impl Fn(u32) -> bool) -> u32 {
 impl Ghosts {
     pub(super) const fn new() -> Self {
         Self { buckets: Vec::new() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<Bucket>()
     }
 
     #[inline]

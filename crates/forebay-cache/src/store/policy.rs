@@ -258,6 +258,11 @@ impl Policy {
     }
 
     #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.ghosts.bytes()
+    }
+
+    #[cfg(test)]
     pub(super) fn validate(&self, nodes: &impl Nodes) {
         self.small.validate(nodes);
         self.main.validate(nodes);
