@@ -8,6 +8,16 @@ use crate::client::PATIENCE;
 use crate::reload::change_user;
 use crate::{PASSWORD, as_user, at, postgres, proxy, proxy_of, started_with_users, straight};
 
+fn config(address: SocketAddr, user: &str, database: &str) -> tokio_postgres::Config {
+    let mut config = tokio_postgres::Config::new();
+    config
+        .host("127.0.0.1")
+        .port(address.port())
+        .user(user)
+        .dbname(database);
+    config
+}
+
 /// As whom one is let in, or what one is told.
 pub(crate) async fn log_in(
     address: SocketAddr,
@@ -15,12 +25,7 @@ pub(crate) async fn log_in(
     database: &str,
     password: Option<&str>,
 ) -> Result<String, String> {
-    let mut config = tokio_postgres::Config::new();
-    config
-        .host("127.0.0.1")
-        .port(address.port())
-        .user(user)
-        .dbname(database);
+    let mut config = config(address, user, database);
     if let Some(password) = password {
         config.password(password);
     }
@@ -178,12 +183,7 @@ async fn users_of_its_own_are_proven_and_the_database_asked_by_their_keys() {
 
 /// What a client is told that is refused: its SQLSTATE, detail and hint.
 async fn refused_with(address: SocketAddr, user: &str, database: &str, password: &str) -> [Option<String>; 3] {
-    let mut config = tokio_postgres::Config::new();
-    config
-        .host("127.0.0.1")
-        .port(address.port())
-        .user(user)
-        .dbname(database);
+    let mut config = config(address, user, database);
     let Err(error) = config.password(password).connect(tokio_postgres::NoTls).await else {
         panic!("{user} is let in")
     };
