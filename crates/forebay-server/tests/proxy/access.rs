@@ -120,7 +120,11 @@ async fn rules_let_in_whom_postgresqls_own_do() {
         .flat_map(|(user, database)| [1, 2, 3, 5, 9].map(|host| (user, database, Ipv4Addr::new(127, 0, 0, host))))
         .collect();
     let (mut compared, mut let_in) = (0, 0);
-    for round in 0..20 {
+    // Rules as they come may let in nobody twenty times; rules that never do are a mistake of the generator.
+    for round in 0..200 {
+        if round >= 20 && let_in > 0 {
+            break;
+        }
         let marker = format!("marker{round}");
         let lines: Vec<String> = (0..random.random_range(1..7)).map(|_| line(&mut random)).collect();
         let text = format!("host all {marker} all trust\n{}\n", lines.join("\n"));
