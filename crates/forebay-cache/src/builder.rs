@@ -11,14 +11,17 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::Cache;
+use super::backplane::{Backplane, Bounds, Carrier, Listening, Outbox};
 use super::clock::{Clock, Time, whole_ms};
 use super::core::{Core, Settings, Weigher};
 use super::flights::Flights;
+use super::hearing::Own;
 use super::hot::Hot;
-use super::record::{Rule, Staleness, Terms, Windows, keep_for};
+use super::record::{News, Rule, Staleness, Terms, Windows, keep_for};
 use super::source::{AnySource, Source};
 use super::stats::{Counters, Hits};
 use super::store::Store;
+use super::tags::Tags;
 use super::tier::{Tier, TierSettings, Tiers};
 use super::turns::Turns;
 use forebay_batch::load::Key;
@@ -71,6 +74,7 @@ pub struct CacheBuilder<K, V, E> {
     name: String,
     tiers: Vec<Arc<dyn Tier<K, V>>>,
     tier_settings: TierSettings,
+    carrier: Option<Arc<Carrier<K>>>,
 }
 
 impl<K: Key, V, E> CacheBuilder<K, V, E>
@@ -104,6 +108,7 @@ where
             name: String::new(),
             tiers: Vec::new(),
             tier_settings: TierSettings::default(),
+            carrier: None,
         }
     }
 
@@ -323,6 +328,23 @@ where
         self
     }
 
+    /// By what the caches of several processes hear of one another's changes; see [`backplane`](super::backplane). Whatever becomes of it, an entry is
+    /// served no longer than `max_lag` after another process's change of it was sent: 5 s is usual. It should be some times what a message takes.
+    ///
+    /// # Panics
+    ///
+    /// When `max_lag` is less than 10 ms: clocks are not finer.
+    #[track_caller]
+    pub fn backplane(mut self, backplane: impl Backplane<K>, max_lag: Duration) -> Self {
+        assert!(
+            max_lag >= Duration::from_millis(10),
+            "max_lag must be at least 10 ms: clocks are not finer"
+        );
+        let backplane = Arc::new(backplane);
+        self.carrier = Some(Arc::new(Carrier { backplane, max_lag }));
+        self
+    }
+
     /// Builds the cache.
     pub fn build(self) -> Cache<K, V, E> {
         let present = Windows::new(self.fresh_for, self.stale_for);
@@ -345,20 +367,38 @@ where
             lease_ms: self
                 .fetch_timeout
                 .map_or(60_000, |limit| whole_ms(limit).saturating_mul(2)),
+            news: self
+                .carrier
+                .as_ref()
+                .map_or_else(News::none, |carrier| News::within(carrier.max_lag)),
         };
         let time = Time::new(self.clock);
         let mut tier_settings = self.tier_settings;
-        tier_settings.keep_for = keep_for(false, 0, &terms);
-        tier_settings.keep_missing_for = keep_for(true, 0, &terms);
+        tier_settings.keep_for = keep_for(false, None, 0, &terms);
+        tier_settings.keep_missing_for = keep_for(true, None, 0, &terms);
         let hot = (self.tracked_hot_keys > 0)
             .then(|| Mutex::new(Hot::new(self.tracked_hot_keys, self.hot_half_life, time.now())));
+        let bounds = Bounds {
+            max: tier_settings.max_owed,
+            settle_within: tier_settings.timeout,
+            send_within: tier_settings.change_timeout,
+        };
+        let tiers = Tiers::new(self.tiers, tier_settings, runtime_of(self.runtime.clone()));
+        let outbox = self.carrier.as_ref().map(|carrier| {
+            // Not a handle to the tiers, which are to end with the cache.
+            let settled = tiers.when_settled();
+            Own(Arc::new(Outbox::new(Arc::clone(&carrier.backplane), bounds, settled)))
+        });
         let core = Core {
             store: Store::new(self.capacity),
             flights: Flights::new(FLIGHT_SHARDS, self.max_fetches_per_key, self.max_flights),
             turns: self.max_fetches.map(Turns::new),
             source: self.source,
-            tiers: Tiers::new(self.tiers, tier_settings, runtime_of(self.runtime.clone())),
+            tiers,
+            outbox,
+            listening: self.carrier.map(Listening::new),
             terms: terms.complete(),
+            tags: Tags::new(),
             time,
             settings: Settings {
                 weigher: self.weigher,
@@ -374,6 +414,7 @@ where
         };
         let core = Arc::new(core);
         core.publish();
+        core.listen();
         Cache { core }
     }
 }

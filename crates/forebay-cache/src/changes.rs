@@ -1,12 +1,16 @@
 //! What the application says of a key: its value, or that what is known is not to be believed.
 //!
-//! Promises: what is said wins over every flight that was in the air.
+//! Promises: what is said wins over every flight that was in the air, and other processes hear of it.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
+use std::sync::Arc;
 
+use super::clock::whole_ms;
 use super::core::Core;
-use super::record::{Record, jitter_seed};
+use super::record::Record;
+use super::source::Fetched;
+use super::tier::By;
 use forebay_batch::load::Key;
 use forebay_batch::panics::quietly;
 
@@ -17,63 +21,97 @@ where
     E: Send + Sync + 'static,
 {
     /// Keeps what the application says is the value.
-    pub(super) fn insert(&self, hash: u64, key: K, value: Option<V>) {
+    pub(super) fn insert(&self, hash: u64, key: K, said: Fetched<V>) {
         self.source.invalidate(&key);
-        let now_ms = self.time.now();
-        let weight = self.weigh(&key, value.as_ref());
-        let for_tiers = (!self.tiers.is_empty()).then(|| self.prepare(&key, &value, now_ms));
+        let (asked, before) = (self.asked(), self.tiers.before());
+        let fetched_at_ms = asked.at_ms.saturating_sub(whole_ms(said.age));
+        let (value, details) = (said.value, said.details.shared());
+        let weight = self.weigh(&key, value.as_ref(), details.as_ref());
+        let for_tiers =
+            (!self.tiers.is_empty()).then(|| self.prepare(&key, &value, details.as_ref(), fetched_at_ms, &before));
         let of_flights = key.clone();
-        let mut entry = Some((key, Record::new(value, now_ms, jitter_seed(hash, now_ms))));
+        let record = self.record(hash, value, details, fetched_at_ms, asked.since);
+        let mut entry = Some((key, self.learnt(record, asked)));
         let (replaced, inserted) = self.flights.supersede(hash, &of_flights, || {
             let replaced = for_tiers.map(|prepared| self.tiers.insert(prepared));
             (replaced, self.shelve(hash, &of_flights, weight, &mut entry))
         });
         quietly(|| drop((replaced, entry)));
         self.inserted(hash, inserted);
+        self.tell(|outbox, runtime| outbox.key(of_flights, false, runtime));
     }
 
-    /// Forgets the key, here and in all tiers.
+    /// Forgets the key, here, in all tiers, and in other processes.
     pub(super) fn invalidate<Q>(&self, hash: u64, key: &Q)
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let owned = key.to_owned();
-        self.source.invalidate(&owned);
-        let for_tiers = (!self.tiers.is_empty()).then(|| owned.clone());
-        let replaced = self.flights.supersede(hash, &owned, || {
-            self.store.remove::<K>(hash, &owned);
-            for_tiers.map(|key| self.tiers.invalidate(key))
-        });
-        quietly(|| drop(replaced));
-        quietly(|| self.store.tidy_removed(hash));
+        self.forget(hash, &owned, By::This);
+        self.tell(|outbox, runtime| outbox.key(owned, false, runtime));
     }
 
-    /// Makes the key's entry stale; what flies already may have read before the change, and is not kept.
+    /// Makes the key's entry stale, here and in other processes.
     pub(super) fn mark_stale<Q>(&self, hash: u64, key: &Q)
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let owned = key.to_owned();
-        self.source.invalidate(&owned);
-        let for_tiers = (!self.tiers.is_empty()).then(|| owned.clone());
-        let replaced = self.flights.supersede(hash, &owned, || {
-            self.store.peek::<K, _>(hash, &owned, Record::mark_stale);
-            for_tiers.map(|key| self.tiers.invalidate(key))
+        self.take_for_stale(hash, &owned, By::This);
+        self.tell(|outbox, runtime| outbox.key(owned, true, runtime));
+    }
+
+    /// What carries the tag, and is known or on its way, is not believed any more; nor in other processes.
+    pub(super) fn invalidate_tag(&self, tag: &str) {
+        self.forget_tag(tag, By::This);
+        self.tell(|outbox, runtime| outbox.tag(tag, runtime));
+    }
+
+    /// Forgets everything, here, in all tiers, and in other processes.
+    pub(super) fn clear(&self) {
+        self.forget_all(By::This);
+        self.tell(|outbox, runtime| outbox.all(runtime));
+    }
+
+    pub(super) fn forget(&self, hash: u64, key: &K, by: By) {
+        self.source.invalidate(key);
+        let for_tiers = (!self.tiers.is_empty()).then(|| key.clone());
+        let replaced = self.flights.supersede(hash, key, || {
+            self.store.remove(hash, key);
+            for_tiers.map(|key| self.tiers.invalidate(key, by))
+        });
+        quietly(|| drop(replaced));
+        quietly(|| self.store.tidy_removed(hash));
+    }
+
+    /// What flies already may have read before the change, and is not kept.
+    pub(super) fn take_for_stale(&self, hash: u64, key: &K, by: By) {
+        self.source.invalidate(key);
+        let for_tiers = (!self.tiers.is_empty()).then(|| key.clone());
+        let replaced = self.flights.supersede(hash, key, || {
+            self.store.peek(hash, key, Record::mark_stale);
+            for_tiers.map(|key| self.tiers.invalidate(key, by))
         });
         quietly(|| drop(replaced));
     }
 
-    /// Forgets everything, here and in all tiers.
-    pub(super) fn clear(&self) {
+    pub(super) fn forget_tag(&self, tag: &str, by: By) {
+        self.source.invalidate_tag(tag);
+        self.tags.invalidate(tag);
+        let replaced = self.tiers.invalidate_tag(&Arc::from(tag), by);
+        quietly(|| drop(replaced));
+    }
+
+    pub(super) fn forget_all(&self, by: By) {
         for key in self.flights.keys() {
             self.source.invalidate(&key);
         }
         self.source.invalidate_all();
         let replaced = self.flights.supersede_all(|| {
             self.store.clear();
-            (!self.tiers.is_empty()).then(|| self.tiers.clear())
+            (!self.tiers.is_empty()).then(|| self.tiers.clear(by))
         });
         quietly(|| drop(replaced));
         quietly(|| self.store.tidy_cleared());

@@ -6,20 +6,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use super::backplane::Listening;
 use super::clock::Time;
+use super::details::Details;
 use super::flight::Flight;
 use super::flights::Flights;
+use super::hearing::Own;
 use super::hot::{self, Hot};
-use super::record::{Record, Terms, keep_for};
+use super::record::{More, Record, Terms, jitter_seed, keep_for};
 use super::source::AnySource;
 use super::stats::{Counters, Hits, Stats, count};
 use super::store::{Inserted, Store};
-use super::tier::{Kept, Prepared, Put, Tiers};
+use super::tags::Tags;
+use super::tier::{Before, Kept, Prepared, Tiers};
 use super::trip::Trip;
 use super::turns::Turns;
 use forebay_batch::load::Key;
@@ -42,7 +46,11 @@ pub(super) struct Core<K, V, E> {
     pub(super) turns: Option<Turns<Trip<K, V, E>>>,
     pub(super) source: Box<dyn AnySource<K, V, E>>,
     pub(super) tiers: Tiers<K, V>,
+    /// What other processes are to hear, and what hears them.
+    pub(super) outbox: Option<Own<K>>,
+    pub(super) listening: Option<Listening<K>>,
     pub(super) terms: Terms<V>,
+    pub(super) tags: Tags,
     pub(super) time: Time,
     pub(super) settings: Settings<K, V>,
     pub(super) counters: Counters,
@@ -68,22 +76,49 @@ where
         self.store.insert(hash, key, weight, record)
     }
 
-    pub(super) fn weigh(&self, key: &K, value: Option<&V>) -> u32 {
+    pub(super) fn weigh(&self, key: &K, value: Option<&V>, details: Option<&Arc<Details>>) -> u32 {
+        if let Some(weight) = details.and_then(|details| details.weight) {
+            return weight;
+        }
         self.settings.weigher.as_ref().map_or(1, |weigh| weigh(key, value))
     }
 
-    /// What tiers are given to keep.
-    pub(super) fn prepare(&self, key: &K, value: &Option<V>, fetched_at_ms: u64) -> Prepared<K, V> {
-        let fetched_at: SystemTime = self.time.on_the_wall(fetched_at_ms);
-        let age_ms = self.time.now().saturating_sub(fetched_at_ms);
-        self.tiers.prepare(Put {
-            key: key.clone(),
-            kept: Kept {
-                value: value.clone(),
-                fetched_at,
-            },
-            keep_for: keep_for(value.is_none(), age_ms, &self.terms),
+    /// An entry; `since` is the moment from which on its tags count.
+    pub(super) fn record(
+        &self,
+        hash: u64,
+        value: Option<V>,
+        details: Option<Arc<Details>>,
+        fetched_at_ms: u64,
+        since: u64,
+    ) -> Record<V> {
+        let record = Record::new(value, fetched_at_ms, jitter_seed(hash, fetched_at_ms));
+        let Some(details) = details else { return record };
+        let tagged = (!details.tags.is_empty()).then(|| Arc::new(self.tags.tagged(&details.tags, since)));
+        record.with(More {
+            details: Some(details),
+            tagged,
+            learnt_ms: None,
         })
+    }
+
+    /// What tiers are given to keep.
+    pub(super) fn prepare(
+        &self,
+        key: &K,
+        value: &Option<V>,
+        details: Option<&Arc<Details>>,
+        fetched_at_ms: u64,
+        before: &Before,
+    ) -> Prepared<K, V> {
+        let age_ms = self.time.now().saturating_sub(fetched_at_ms);
+        let keep_for = keep_for(value.is_none(), details.map(|details| &**details), age_ms, &self.terms);
+        let kept = Kept {
+            value: value.clone(),
+            fetched_at: self.time.on_the_wall(fetched_at_ms),
+            details: details.cloned(),
+        };
+        self.tiers.prepare(key.clone(), kept, keep_for, before)
     }
 
     /// The rest of an insert, where no lock is held: what was replaced and evicted is dropped. Its panics are not the reader's.

@@ -4,6 +4,8 @@
 //! - A trip runs in tasks of its own: nobody's cancellation ends it. However it ends (a panic, the hard timeout, a runtime that
 //!   shuts down), every flight on it ends with an outcome, and its turn is given back.
 //! - Flights that depart together ask the tiers in one go; and the source too, where it gathers.
+//! - Where a tier arranges that one process fetches for all, the flights of the others land with what that one brings; if it brings nothing
+//!   within its time, they ask the source themselves.
 //! - What comes is kept only if nobody wrote meanwhile, with the age that it has: counted from the beginning of its fetch, as
 //!   HTTP caches count it (RFC 9111, section 4.2.3).
 
@@ -25,10 +27,10 @@ use super::error::CacheError;
 use super::flight::{Flight, Landed};
 use super::flights::Begun;
 use super::metrics;
-use super::record::{Record, Staleness, jitter_seed};
-use super::source::Fetched;
+use super::record::{Record, Staleness};
+use super::source::{Fetched, Known};
 use super::stats::count;
-use super::tier::Kept;
+use super::tier::{Before, Kept, Whose};
 use super::trip::{ByTiers, Leg, Trip};
 use super::waits;
 use forebay_batch::load::Key;
@@ -84,7 +86,9 @@ where
             return;
         }
         self.publish();
-        if self.tiers.is_empty() || legs.iter().all(|leg| leg.by_tiers == ByTiers::No) {
+        self.listen();
+        let asks_tiers = || legs.iter().any(|leg| leg.by_tiers != ByTiers::No) || self.tiers.lease_for().is_some();
+        if self.tiers.is_empty() || !asks_tiers() {
             return self.to_the_source(legs);
         }
         let Some(runtime) = self.runtime() else {
@@ -93,17 +97,34 @@ where
         runtime.spawn(Arc::clone(self).by_the_tiers(legs));
     }
 
-    /// Asks the tiers, and sends what they do not have to the source.
+    /// Asks the tiers, and sends what they do not have to the source, or lets it wait for who asks the source for all.
     async fn by_the_tiers(self: Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        let mut travelling = Travelling::new(&self, legs);
-        let keys: Vec<K> = travelling.legs.iter().map(|leg| leg.key.clone()).collect();
+        let mut travelling = self.land_by_tiers(Travelling::new(&self, legs)).await;
+        if travelling.legs.is_empty() {
+            return;
+        }
+        let Some(lease_for) = self.tiers.lease_for() else {
+            return self.to_the_source(std::mem::take(&mut travelling.legs));
+        };
+        let others = self.leave_with_leases(&mut travelling).await;
+        if !others.legs.is_empty() {
+            let until = tokio::time::Instant::now() + lease_for;
+            self.wait_for_others(others, until).await;
+        }
+    }
+
+    /// Lands what the tiers have; the rest is left.
+    async fn land_by_tiers(self: &Arc<Self>, mut travelling: Travelling<K, V, E>) -> Travelling<K, V, E> {
+        let asks = |leg: &&Leg<K, V, E>| leg.by_tiers != ByTiers::No;
+        let keys: Vec<K> = travelling.legs.iter().filter(asks).map(|leg| leg.key.clone()).collect();
+        let asked = self.asked();
         let found = self.tiers.get_many(&keys).await;
         // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.
         let mut found = found.into_iter();
         let good_enough: Vec<_> = travelling
             .legs
             .iter()
-            .map(|leg| self.good_enough(leg, found.next().flatten()?))
+            .map(|leg| self.good_enough(leg, asks(&leg).then(|| found.next()).flatten()??, asked))
             .collect();
         let mut rest = Vec::new();
         for (leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
@@ -113,22 +134,67 @@ where
             };
             count(&self.counters.flights_by_tier);
             let fetched_at_ms = record.fetched_at_ms();
-            self.land_value(&leg, record, state, false);
+            self.land_value(&leg, record, state, None);
             if state == State::Stale {
                 quietly(|| self.refresh_in_background(leg.hash, leg.key, fetched_at_ms));
             } else {
                 quietly(|| drop(leg));
             }
         }
-        if !rest.is_empty() {
-            self.to_the_source(rest);
+        travelling.legs = rest;
+        travelling
+    }
+
+    /// Sends those to the source whose turn it is to be asked for here; returns those that others ask for.
+    async fn leave_with_leases(self: &Arc<Self>, travelling: &mut Travelling<K, V, E>) -> Travelling<K, V, E> {
+        let mut others = Travelling::new(self, Vec::new());
+        for anyway in [false, true] {
+            // Who wants it from the source, whatever is known, does not wait for what others began before.
+            let asks = |leg: &Leg<K, V, E>| (leg.by_tiers == ByTiers::No) == anyway;
+            let keys: Vec<K> = travelling.legs.iter().filter(|leg| asks(leg)).map(|leg| leg.key.clone()).collect();
+            if keys.is_empty() {
+                continue;
+            }
+            let turns = self.tiers.turns(&keys, anyway).await;
+            let (asking, rest) = std::mem::take(&mut travelling.legs).into_iter().partition::<Vec<_>, _>(asks);
+            travelling.legs = rest;
+            let mut own = Vec::new();
+            for (mut leg, turn) in asking.into_iter().zip(turns) {
+                match turn {
+                    Whose::Own(lease) => {
+                        leg.lease = lease;
+                        own.push(leg);
+                    }
+                    Whose::Others => others.legs.push(leg),
+                }
+            }
+            if !own.is_empty() {
+                self.to_the_source(own);
+            }
+        }
+        others
+    }
+
+    /// Lands what others bring; what they have not brought by then, or gave up before, is asked for here.
+    async fn wait_for_others(self: Arc<Self>, mut waiting: Travelling<K, V, E>, until: tokio::time::Instant) {
+        let mut pause = FIRST_LOOK;
+        while !waiting.legs.is_empty() {
+            let now = tokio::time::Instant::now();
+            if now >= until {
+                return self.to_the_source(std::mem::take(&mut waiting.legs));
+            }
+            tokio::time::sleep(pause.min(until - now)).await;
+            pause = (pause * 2).min(LAST_LOOK);
+            waiting = self.land_by_tiers(waiting).await;
+            waiting = self.leave_with_leases(&mut waiting).await;
         }
     }
 
     /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
-    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
+    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>, asked: Asked) -> Option<(Record<V>, State)> {
         let fetched_at_ms = self.time.read_off_the_wall(kept.fetched_at);
-        let record = Record::new(kept.value, fetched_at_ms, jitter_seed(leg.hash, fetched_at_ms));
+        let record = self.record(leg.hash, kept.value, kept.details, fetched_at_ms, asked.since);
+        let record = self.learnt(record, asked);
         let now_ms = self.time.now();
         let standing = || record.standing(now_ms, &self.terms);
         let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
@@ -143,6 +209,22 @@ where
             _ => return None,
         };
         Some((record, state))
+    }
+
+    pub(super) fn asked(&self) -> Asked {
+        Asked {
+            // Who asks after it was begun to hear of others' changes, asks after that by the clock too.
+            at_ms: self.time.now().max(self.terms.news.since_ms()),
+            since: self.tags.now(),
+        }
+    }
+
+    /// The entry, as known to hold when it was asked for, though it is older.
+    pub(super) fn learnt(&self, record: Record<V>, asked: Asked) -> Record<V> {
+        match self.listening {
+            None => record,
+            Some(_) => record.learnt_at(asked.at_ms),
+        }
     }
 
     /// Asks the source in the background, if nobody does. `known_ms`: when what is known was fetched.
@@ -212,20 +294,23 @@ where
         drop(Travelling::new(self, legs));
     }
 
-    /// A flight's end with a value.
-    fn land_value(&self, leg: &Leg<K, V, E>, record: Record<V>, state: State, into_tiers: bool) {
+    /// A flight's end with a value. It goes into the tiers if it does not come from there: with what was known of them before it was fetched.
+    fn land_value(&self, leg: &Leg<K, V, E>, record: Record<V>, state: State, into_tiers: Option<&Before>) {
         let Leg { hash, key, flight, .. } = leg;
         let fetched_at_ms = record.fetched_at_ms();
-        let into_tiers = into_tiers && !self.tiers.is_empty();
+        let into_tiers = into_tiers.filter(|_| !self.tiers.is_empty());
         // The user's code comes first: nothing has happened yet if it panics.
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             let landed = Landed {
                 value: record.value.clone(),
                 fetched_at_ms,
                 state,
+                learnt_ms: record.learnt_at_ms(),
+                tagged: record.tagged().cloned(),
             };
-            let for_tiers = into_tiers.then(|| self.prepare(key, &landed.value, fetched_at_ms));
-            (self.weigh(key, landed.value.as_ref()), for_tiers, key.clone(), landed)
+            let (value, details) = (&landed.value, record.details());
+            let for_tiers = into_tiers.map(|before| self.prepare(key, value, details, fetched_at_ms, before));
+            (self.weigh(key, value.as_ref(), details), for_tiers, key.clone(), landed)
         }));
         let (weight, mut for_tiers, owned, landed) = match prepared {
             Ok(prepared) => prepared,
@@ -236,9 +321,13 @@ where
         };
         let mut entry = Some((owned, record));
         let kept = || {
+            let holds = entry.as_ref().is_some_and(|(_, record)| record.holds());
             self.flights.land(*hash, flight, || {
-                let replaced = for_tiers.take().map(|prepared| self.tiers.fill(prepared));
-                (replaced, self.shelve(*hash, key, weight, &mut entry))
+                // A tag of it was invalidated meanwhile: it is for those who waited.
+                holds.then(|| {
+                    let replaced = for_tiers.take().map(|prepared| self.tiers.fill(prepared, leg.lease));
+                    (replaced, self.shelve(*hash, key, weight, &mut entry))
+                })
             })
         };
         let kept = match catch_unwind(AssertUnwindSafe(kept)) {
@@ -250,7 +339,7 @@ where
                 return quietly(|| drop((for_tiers, entry, landed)));
             }
         };
-        let replaced = match kept {
+        let replaced = match kept.flatten() {
             Some((replaced, inserted)) => {
                 self.inserted(*hash, inserted);
                 replaced
@@ -290,6 +379,17 @@ where
         }
         called_off
     }
+}
+
+/// How soon a tier is asked again whether another process has brought a value, at first and at last.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LAST_LOOK: Duration = Duration::from_millis(20);
+
+/// When somebody was asked, who answers with what is so from then on: by the clock, and by the tags that were invalidated.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) at_ms: u64,
+    pub(super) since: u64,
 }
 
 /// By how much the same copy, that old, may seem to be newer when it is read back. Entries age by the kernel's coarse clock,
@@ -375,7 +475,7 @@ where
         core.counters
             .keys_fetched
             .fetch_add(self.legs.len() as u64, Ordering::Relaxed);
-        let (began_ms, began) = (core.time.now(), Instant::now());
+        let (asked, before, began) = (core.asked(), core.tiers.before(), Instant::now());
         let flights = self.legs.iter().map(|leg| leg.flight.id).collect();
         let turn = self.turn.take().map(|turn| Box::new(turn) as Box<dyn Send>);
         let turn = Arc::new(Mutex::new(turn));
@@ -385,10 +485,14 @@ where
             let leg = self.legs.pop().expect("as many outcomes as legs");
             match outcome {
                 Ok(fetched) => {
-                    let age_ms = whole_ms(fetched.age);
-                    let fetched_at_ms = began_ms.saturating_sub(age_ms);
-                    let record = Record::new(fetched.value, fetched_at_ms, jitter_seed(leg.hash, fetched_at_ms));
-                    core.land_value(&leg, record, State::Fetched, true);
+                    if fetched.unchanged {
+                        count(&core.counters.unchanged);
+                    }
+                    let fetched_at_ms = asked.at_ms.saturating_sub(whole_ms(fetched.age));
+                    let (value, details) = (fetched.value, fetched.details.shared());
+                    let record = core.record(leg.hash, value, details, fetched_at_ms, asked.since);
+                    let record = core.learnt(record, asked);
+                    core.land_value(&leg, record, State::Fetched, Some(&before));
                 }
                 Err(error) => core.land_error(&leg, error),
             }
@@ -410,7 +514,11 @@ where
         let asking = async {
             let fetching = async {
                 if let [leg] = legs {
-                    vec![self.source.fetch(leg.key.clone()).await]
+                    let key = leg.key.clone();
+                    vec![match self.known(leg) {
+                        None => self.source.fetch(key).await,
+                        Some(known) => self.source.fetch_again(key, known).await,
+                    }]
                 } else {
                     let keys = legs.iter().map(|leg| leg.key.clone()).collect();
                     self.source.fetch_many(keys).await
@@ -437,6 +545,22 @@ where
             Err(panic) => panicked(panic),
         };
         vec![Err(error); expected]
+    }
+
+    /// What memory has of a key, for a source that can make use of it.
+    fn known(&self, leg: &Leg<K, V, E>) -> Option<Known<V>> {
+        if !self.source.conditional() {
+            return None;
+        }
+        let now_ms = self.time.now();
+        let known = |record: &Record<V>| {
+            record.holds().then(|| Known {
+                value: record.value.clone(),
+                age: record.age(now_ms),
+                details: record.details().map(|details| (**details).clone()).unwrap_or_default(),
+            })
+        };
+        self.store.peek(leg.hash, &leg.key, known)?
     }
 
     fn took(&self, time: Duration) {

@@ -5,7 +5,7 @@
 //!
 //! Does not know sources, keys or other flights, of the same key neither.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::answer::State;
 use super::error::CacheError;
 use super::flights::Numbered;
+use super::tags::Tagged;
 use super::waits::{self, FlightId};
 use forebay_batch::panics::quietly;
 
@@ -21,8 +22,12 @@ use forebay_batch::panics::quietly;
 pub(super) struct Landed<V> {
     pub(super) value: Option<V>,
     pub(super) fetched_at_ms: u64,
+    /// When it was so: when the source or a tier was asked.
+    pub(super) learnt_ms: u64,
     /// `Fetched`, or `Stale` where a tier had nothing better.
     pub(super) state: State,
+    /// Its tags.
+    pub(super) tagged: Option<Arc<Tagged>>,
 }
 
 pub(super) type Outcome<V, E> = Result<Landed<V>, CacheError<E>>;
@@ -99,6 +104,11 @@ impl<V, E> Flight<V, E> {
 
     pub(super) fn has_ended(&self) -> bool {
         self.outcome.get().is_some()
+    }
+
+    /// What it ended with.
+    pub(super) fn outcome(&self) -> Option<&Outcome<V, E>> {
+        self.outcome.get()
     }
 
     /// Waits for the end.

@@ -184,15 +184,18 @@
 //! as `forebay_cache_fetch_seconds`. Flights are `tracing` spans, `flight`, at the level debug.
 
 mod answer;
+pub mod backplane;
 mod builder;
 mod changes;
 mod clock;
 mod core;
+mod details;
 mod error;
 mod fetch;
 mod flight;
 mod flights;
 mod get;
+mod hearing;
 mod hot;
 mod hot_keys;
 mod lookup;
@@ -202,11 +205,14 @@ mod model;
 mod nested;
 mod publishing;
 mod record;
+#[cfg(feature = "redis")]
+mod redis_link;
 mod settled;
 mod source;
 mod stats;
 mod store;
 mod sync;
+mod tags;
 pub mod tier;
 mod trip;
 mod turns;
@@ -215,12 +221,13 @@ mod waits;
 pub use answer::{Answer, Entry, State};
 pub use builder::CacheBuilder;
 pub use clock::Clock;
+pub use details::Details;
 pub use error::CacheError;
 pub use get::Get;
 pub use hot_keys::{HotKeys, Warmed};
 pub use record::Staleness;
 pub use settled::Settled;
-pub use source::{Fetched, Source};
+pub use source::{Conditional, Fetched, IntoFetched, Known, Source, conditional};
 pub use stats::Stats;
 
 use std::borrow::Borrow;
@@ -426,14 +433,21 @@ where
     /// began before can replace it.
     pub fn insert(&self, key: K, value: V) -> Settled {
         let hash = self.core.store.hash(&key);
-        self.core.insert(hash, key, Some(value));
+        self.core.insert(hash, key, Fetched::of(value));
+        self.settled()
+    }
+
+    /// As [`insert`](Self::insert), of a value (or that there is none) with all that a source could say of it: windows, tags, weight, validator.
+    pub fn insert_fetched(&self, key: K, fetched: Fetched<V>) -> Settled {
+        let hash = self.core.store.hash(&key);
+        self.core.insert(hash, key, fetched);
         self.settled()
     }
 
     /// Keeps the knowledge that the source has no value for the key; else as [`insert`](Self::insert).
     pub fn insert_missing(&self, key: K) -> Settled {
         let hash = self.core.store.hash(&key);
-        self.core.insert(hash, key, None);
+        self.core.insert(hash, key, Fetched::missing());
         self.settled()
     }
 
@@ -456,6 +470,34 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         self.core.mark_stale(self.core.store.hash(key), key);
+        self.settled()
+    }
+
+    /// Forgets all keys whose values carry the tag ([`Fetched::tag`]), as [`invalidate`](Self::invalidate) does one: also those that a fetch
+    /// brings which began before. It takes one look into a table, however many they are.
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use forebay::cache::{Cache, Fetched};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let price = |n: u64| async move {
+    ///     let currency = if n % 2 == 0 { "EUR" } else { "JPY" };
+    ///     Ok::<_, Infallible>(Fetched::of(format!("{n} {currency}")).tag(currency).tag("prices"))
+    /// };
+    /// let prices = Cache::builder(price).build();
+    /// for n in 0..10 {
+    ///     prices.get(&n).await.unwrap();
+    /// }
+    /// prices.invalidate_tag("JPY").await;
+    /// assert_eq!((0..10).filter(|n| prices.get_if_fresh(n).is_some()).count(), 5);
+    /// # }
+    /// ```
+    ///
+    /// Entries that were inserted without tags, and those of a cache whose source is another cache, have none.
+    pub fn invalidate_tag(&self, tag: &str) -> Settled {
+        self.core.invalidate_tag(tag);
         self.settled()
     }
 
@@ -487,7 +529,7 @@ where
 
     /// Waits until the tiers have heard of everything that was written before.
     pub fn settled(&self) -> Settled {
-        Settled::new(&self.core.tiers)
+        Settled::new(&self.core.tiers, self.core.outbox.as_ref().map(|own| &own.0))
     }
 
     /// A reading of the counters.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::{Answer, Entry, State};
 use super::core::Core;
 use super::error::CacheError;
-use super::fetch::Departure;
+use super::fetch::{Asked, Departure};
 use super::flight::Flight;
 use super::flights::{Boarded, Numbered};
 use super::record::{Record, Staleness};
@@ -34,6 +34,8 @@ pub(super) struct Waiting<K: Key, V, E> {
     hash: u64,
     key: K,
     flight: Arc<Flight<V, E>>,
+    /// When it asked.
+    asked: Asked,
     /// When an expired entry is a better answer than to wait on.
     rescue_at: Option<Instant>,
 }
@@ -156,6 +158,17 @@ where
         key: K,
         begun: &mut Vec<Leg<K, V, E>>,
     ) -> Result<Waiting<K, V, E>, AtOnce<V, E>> {
+        self.board_as_of(self.asked(), hash, key, begun)
+    }
+
+    /// The same for a reader who asked at that moment.
+    fn board_as_of(
+        self: &Arc<Self>,
+        asked: Asked,
+        hash: u64,
+        key: K,
+        begun: &mut Vec<Leg<K, V, E>>,
+    ) -> Result<Waiting<K, V, E>, AtOnce<V, E>> {
         loop {
             let kept = self.flights.kept(hash);
             if let Some(answer) = self.glance(hash, &key, served) {
@@ -180,19 +193,20 @@ where
                     // The key first goes on its way: from there on the flight ends even if the clone panics.
                     begun.push(Leg::new(hash, key, &flight, ByTiers::Any));
                     let key = begun.last().expect("just pushed").key.clone();
-                    return Ok(self.waiting(hash, key, flight));
+                    return Ok(self.waiting(hash, key, flight, asked));
                 }
             };
-            return Ok(self.waiting(hash, key, flight));
+            return Ok(self.waiting(hash, key, flight, asked));
         }
     }
 
-    fn waiting(self: &Arc<Self>, hash: u64, key: K, flight: Arc<Flight<V, E>>) -> Waiting<K, V, E> {
+    fn waiting(self: &Arc<Self>, hash: u64, key: K, flight: Arc<Flight<V, E>>, asked: Asked) -> Waiting<K, V, E> {
         Waiting {
             core: Arc::clone(self),
             hash,
             key,
             flight,
+            asked,
             rescue_at: self
                 .settings
                 .soft_timeout
@@ -212,8 +226,14 @@ where
 
     /// A reader's way when memory could not answer.
     pub(super) async fn obtain(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
+        let asked = self.asked();
+        self.obtain_as_of(asked, hash, key).await
+    }
+
+    /// The same for a reader who asked at that moment.
+    async fn obtain_as_of(self: Arc<Self>, asked: Asked, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
         let mut departure = Departure::new(&self);
-        let boarded = self.board(hash, key, departure.legs());
+        let boarded = self.board_as_of(asked, hash, key, departure.legs());
         drop(departure);
         match boarded {
             Ok(waiting) => waiting.landed().await,
@@ -224,6 +244,7 @@ where
     /// A fetch that begins now, whatever is known and whoever flies.
     pub(super) async fn refresh(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
         self.source.invalidate(&key);
+        let asked = self.asked();
         let begin = |number| Flight::new(number, false);
         let Some(flight) = self
             .flights
@@ -237,7 +258,7 @@ where
         departure.legs().push(Leg::new(hash, key, &flight, ByTiers::No));
         let key = departure.legs()[0].key.clone();
         drop(departure);
-        self.waiting(hash, key, flight).outcome().await
+        self.waiting(hash, key, flight, asked).outcome().await
     }
 }
 
@@ -264,9 +285,22 @@ where
             return Ok(answer);
         }
         match self.outcome().await {
+            Ok(_) if self.came_too_late() => {
+                let again = Arc::clone(core).obtain_as_of(self.asked, self.hash, self.key.clone());
+                Box::pin(again).await
+            }
             Ok(answer) => Ok(answer),
             Err(error) => core.rescue(self.hash, &self.key).ok_or(error),
         }
+    }
+
+    /// Whether what the flight brought may be older than this reader's coming allows: a tag of it was invalidated between the flight's beginning
+    /// and then, or a change by another process would not have been heard. Then another has to bring what this reader asked for: one that began
+    /// after this one has ended, so it is the last but for further changes.
+    fn came_too_late(&self) -> bool {
+        let Some(Ok(landed)) = self.flight.outcome() else { return false };
+        let holds = landed.tagged.as_ref().is_none_or(|tagged| tagged.held_at(self.asked.since));
+        !holds || !self.core.terms.news.cover(landed.learnt_ms, self.asked.at_ms)
     }
 
     /// What the flight brings.

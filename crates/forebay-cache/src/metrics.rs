@@ -42,6 +42,7 @@ pub(super) fn publish(name: &Arc<str>, stats: &Stats) {
     counter("forebay_cache_flights_by_tier_total", stats.flights_by_tier);
     counter("forebay_cache_fetches_total", stats.fetches);
     counter("forebay_cache_keys_fetched_total", stats.keys_fetched);
+    counter("forebay_cache_unchanged_total", stats.unchanged);
     counter("forebay_cache_failures_total", stats.failures);
     counter("forebay_cache_timeouts_total", stats.timeouts);
     counter("forebay_cache_late_dropped_total", stats.late_dropped);

@@ -19,23 +19,21 @@ where
 
     async fn fetch(&self, key: K) -> Result<Fetched<V>, CacheError<E>> {
         let answer = self.lookup(&key).await?;
-        Ok(Fetched {
-            value: answer.value,
-            age: answer.age,
-        })
+        Ok(Fetched::from(answer.value).age(answer.age))
     }
 
     async fn fetch_many(&self, keys: Vec<K>) -> Vec<Result<Fetched<V>, CacheError<E>>> {
         let answers = self.lookup_many(keys).await;
-        let fetched = |answer: Answer<V>| Fetched {
-            value: answer.value,
-            age: answer.age,
-        };
+        let fetched = |answer: Answer<V>| Fetched::from(answer.value).age(answer.age);
         answers.into_iter().map(|answer| answer.map(fetched)).collect()
     }
 
     fn invalidate(&self, key: &K) {
         drop(Cache::invalidate(self, key));
+    }
+
+    fn invalidate_tag(&self, tag: &str) {
+        drop(Cache::invalidate_tag(self, tag));
     }
 
     fn invalidate_all(&self) {

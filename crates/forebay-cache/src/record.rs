@@ -1,13 +1,18 @@
-//! What is kept of a key: its value, or that there is none; since when; and when the source may next be asked in the background.
+//! What is kept of a key: its value, or that there is none; since when; what was said of it; and when the source may next be asked in
+//! the background.
 //!
-//! Promises: the state of an entry is a function of its age, of the windows and of whether it was marked stale. A refresh is
+//! Promises: the state of an entry is a function of its age, of the windows (its own, or the cache's), of whether it was marked stale, of
+//! whether one of its tags was invalidated, and of whether news may have been missed since it was learnt. A refresh is
 //! claimed by one reader at a time, and after failures not before the back-off has passed. All by relaxed atomics, for a
 //! record's own words order nothing else.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::clock::whole_ms;
+use super::details::Details;
+use super::tags::Tagged;
 
 /// What an entry is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +52,66 @@ pub(super) struct Terms<V> {
     pub(super) retry_after_ms: (u64, u64),
     /// How long a claimed refresh keeps others from being claimed, should it never end.
     pub(super) lease_ms: u64,
+    /// Since when what is known may have been changed elsewhere without a word.
+    pub(super) news: News,
+}
+
+/// How far news from other processes can be relied upon. Where there are no others, always.
+pub(super) struct News {
+    /// What was learnt before that may have been changed, and it would not have been heard. Only grows.
+    since_ms: AtomicU64,
+    /// Until then all that was changed has been heard, as far as it counts.
+    until_ms: AtomicU64,
+    /// For how long what is changed may go unheard.
+    max_lag_ms: u64,
+}
+
+impl News {
+    /// Nobody else changes anything.
+    pub(super) fn none() -> Self {
+        Self {
+            since_ms: AtomicU64::new(0),
+            until_ms: AtomicU64::new(u64::MAX),
+            max_lag_ms: u64::MAX,
+        }
+    }
+
+    /// News come from others, and have not begun to come.
+    pub(super) fn within(max_lag: Duration) -> Self {
+        Self {
+            until_ms: AtomicU64::new(0),
+            max_lag_ms: whole_ms(max_lag),
+            ..Self::none()
+        }
+    }
+
+    /// What was changed from this moment on will be heard; what was changed before may have been missed.
+    pub(super) fn begin_at(&self, now_ms: u64) {
+        self.since_ms.fetch_max(now_ms.saturating_add(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn since_ms(&self) -> u64 {
+        self.since_ms.load(Ordering::Relaxed)
+    }
+
+    /// What was changed up to this moment has been heard.
+    pub(super) fn heard_up_to(&self, at_ms: u64) {
+        self.until_ms
+            .fetch_max(at_ms.saturating_add(self.max_lag_ms), Ordering::Relaxed);
+    }
+
+    /// Whether what was learnt then is known to hold, by a glance.
+    #[inline]
+    fn surely_cover(&self, learnt_ms: u64, now_ms: u64) -> bool {
+        learnt_ms >= self.since_ms.load(Ordering::Relaxed) && now_ms < self.until_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whether what was learnt then may still be believed.
+    pub(super) fn cover(&self, learnt_ms: u64, now_ms: u64) -> bool {
+        let is_young = || now_ms.saturating_sub(learnt_ms) < self.max_lag_ms;
+        learnt_ms >= self.since_ms.load(Ordering::Relaxed)
+            && (now_ms < self.until_ms.load(Ordering::Relaxed) || is_young())
+    }
 }
 
 /// How an entry stands now.
@@ -62,14 +127,30 @@ pub(super) struct Standing {
 /// An entry.
 pub(super) struct Record<V> {
     pub(super) value: Option<V>,
-    /// When it was fetched (48 bits, ms), its share of the jitter (15 bits), whether it was marked stale (1 bit).
+    /// When it was fetched (48 bits, ms), its share of the jitter (14 bits), whether there is more to look at (1 bit), whether it was
+    /// marked stale (1 bit).
     times: AtomicU64,
     /// When the source may be asked again in the background (48 bits, ms), failures in a row (16 bits).
     retry: AtomicU64,
+    /// What few entries have.
+    more: Option<Box<More>>,
+}
+
+/// What else there is to an entry.
+#[derive(Default)]
+pub(super) struct More {
+    /// What was said of it.
+    pub(super) details: Option<Arc<Details>>,
+    /// Its tags.
+    pub(super) tagged: Option<Arc<Tagged>>,
+    /// When it was learnt (ms), where that is not when it was fetched: from a tier.
+    pub(super) learnt_ms: Option<u64>,
 }
 
 const MARKED: u64 = 1;
-const JITTER_BITS: u32 = 15;
+const HAS_MORE: u64 = 2;
+const JITTER_SHIFT: u32 = 2;
+const JITTER_BITS: u32 = 14;
 const AT_SHIFT: u32 = 16;
 const AT_MAX: u64 = (1 << 48) - 1;
 const FAILURES: u64 = 0xFFFF;
@@ -88,9 +169,47 @@ impl<V> Record<V> {
         let share = jitter_seed >> (u64::BITS - JITTER_BITS);
         Self {
             value,
-            times: AtomicU64::new(fetched_at_ms.min(AT_MAX) << AT_SHIFT | share << 1),
+            times: AtomicU64::new(fetched_at_ms.min(AT_MAX) << AT_SHIFT | share << JITTER_SHIFT),
             retry: AtomicU64::new(0),
+            more: None,
         }
+    }
+
+    /// The same entry, of which there is more.
+    pub(super) fn with(mut self, more: More) -> Self {
+        *self.times.get_mut() |= HAS_MORE;
+        self.more = Some(Box::new(more));
+        self
+    }
+
+    /// The same entry, learnt at that moment (ms) though it was fetched before.
+    pub(super) fn learnt_at(mut self, learnt_ms: u64) -> Self {
+        if learnt_ms > self.fetched_at_ms() {
+            *self.times.get_mut() |= HAS_MORE;
+            self.more.get_or_insert_default().learnt_ms = Some(learnt_ms);
+        }
+        self
+    }
+
+    /// When it was learnt (ms).
+    pub(super) fn learnt_at_ms(&self) -> u64 {
+        let learnt_ms = self.more.as_ref().and_then(|more| more.learnt_ms);
+        learnt_ms.unwrap_or_else(|| self.fetched_at_ms())
+    }
+
+    /// What was said of it.
+    pub(super) fn details(&self) -> Option<&Arc<Details>> {
+        self.more.as_ref()?.details.as_ref()
+    }
+
+    /// Its tags.
+    pub(super) fn tagged(&self) -> Option<&Arc<Tagged>> {
+        self.more.as_ref()?.tagged.as_ref()
+    }
+
+    /// Whether none of its tags was invalidated.
+    pub(super) fn holds(&self) -> bool {
+        self.tagged().is_none_or(|tagged| tagged.holds())
     }
 
     pub(super) fn fetched_at_ms(&self) -> u64 {
@@ -101,8 +220,11 @@ impl<V> Record<V> {
     #[inline]
     pub(super) fn surely_fresh(&self, now_ms: u64, terms: &Terms<V>) -> bool {
         let times = self.times.load(Ordering::Relaxed);
-        let age_ms = now_ms.saturating_sub(times >> AT_SHIFT);
-        times & MARKED == 0 && age_ms < terms.surely_fresh_ms[usize::from(self.value.is_some())]
+        let fetched_at_ms = times >> AT_SHIFT;
+        let age_ms = now_ms.saturating_sub(fetched_at_ms);
+        times & (MARKED | HAS_MORE) == 0
+            && age_ms < terms.surely_fresh_ms[usize::from(self.value.is_some())]
+            && terms.news.surely_cover(fetched_at_ms, now_ms)
     }
 
     /// How old the entry is at that moment.
@@ -113,14 +235,18 @@ impl<V> Record<V> {
 
     /// How the entry stands at that moment.
     pub(super) fn standing(&self, now_ms: u64, terms: &Terms<V>) -> Standing {
+        if !self.holds() {
+            return Standing {
+                staleness: Staleness::Expired,
+                rescues: false,
+                refresh: false,
+            };
+        }
         let times = self.times.load(Ordering::Relaxed);
-        let age_ms = now_ms.saturating_sub(times >> AT_SHIFT);
-        let windows = if self.value.is_some() {
-            terms.present
-        } else {
-            terms.missing
-        };
-        let share = (times >> 1) & ((1 << JITTER_BITS) - 1);
+        let fetched_at_ms = times >> AT_SHIFT;
+        let age_ms = now_ms.saturating_sub(fetched_at_ms);
+        let windows = terms.windows(self.value.is_none(), self.details().map(|details| &**details));
+        let share = (times >> JITTER_SHIFT) & ((1 << JITTER_BITS) - 1);
         let taken_off = parts_of_1024(windows.fresh_ms, terms.jitter);
         let fresh_ms = windows.fresh_ms - ((u128::from(taken_off) * u128::from(share)) >> JITTER_BITS) as u64;
         let served_ms = windows.fresh_ms.saturating_add(windows.stale_ms);
@@ -131,7 +257,9 @@ impl<V> Record<V> {
             None => Staleness::Expired,
         };
         let marked = times & MARKED != 0;
+        let is_sure = terms.news.cover(self.learnt_at_ms(), now_ms);
         let staleness = match by_rule {
+            _ if !is_sure => Staleness::Expired,
             Staleness::Fresh if marked => Staleness::Stale,
             other => other,
         };
@@ -140,9 +268,11 @@ impl<V> Record<V> {
             Staleness::Stale => true,
             Staleness::Expired => false,
         };
+        let rescue_ms = served_ms.saturating_add(terms.stale_if_error_ms);
+        let may_rescue = is_sure || terms.stale_if_error_ms > 0;
         Standing {
             staleness,
-            rescues: staleness != Staleness::Expired || age_ms < served_ms.saturating_add(terms.stale_if_error_ms),
+            rescues: staleness != Staleness::Expired || (may_rescue && age_ms < rescue_ms),
             refresh,
         }
     }
@@ -206,8 +336,8 @@ fn parts_of_1024(time_ms: u64, parts: u64) -> u64 {
 }
 
 /// For how long others should keep a value of that age: until it could not even rescue.
-pub(super) fn keep_for<V>(missing: bool, age_ms: u64, terms: &Terms<V>) -> Duration {
-    let windows = if missing { terms.missing } else { terms.present };
+pub(super) fn keep_for<V>(missing: bool, details: Option<&Details>, age_ms: u64, terms: &Terms<V>) -> Duration {
+    let windows = terms.windows(missing, details);
     let whole = windows
         .fresh_ms
         .saturating_add(windows.stale_ms)
@@ -216,6 +346,17 @@ pub(super) fn keep_for<V>(missing: bool, age_ms: u64, terms: &Terms<V>) -> Durat
 }
 
 impl<V> Terms<V> {
+    /// The windows of an entry.
+    fn windows(&self, missing: bool, details: Option<&Details>) -> Windows {
+        let mut windows = if missing { self.missing } else { self.present };
+        if let Some(details) = details {
+            let said = |said: Option<Duration>, else_ms| said.map_or(else_ms, whole_ms);
+            windows.fresh_ms = said(details.fresh_for, windows.fresh_ms);
+            windows.stale_ms = said(details.stale_for, windows.stale_ms);
+        }
+        windows
+    }
+
     /// These terms, with what follows from them.
     pub(super) fn complete(mut self) -> Self {
         let sure = |windows: Windows| {
@@ -258,6 +399,7 @@ mod tests {
             surely_fresh_ms: [0, 0],
             retry_after_ms: (100, 1_000),
             lease_ms: 5_000,
+            news: News::none(),
         }
         .complete()
     }
@@ -335,10 +477,10 @@ mod tests {
     #[test]
     fn others_keep_a_value_until_it_could_not_even_rescue() {
         let terms = terms(100, 100);
-        assert_eq!(keep_for(false, 0, &terms), Duration::from_millis(250));
-        assert_eq!(keep_for(false, 249, &terms), Duration::from_millis(1));
-        assert_eq!(keep_for(false, 300, &terms), Duration::ZERO);
-        assert_eq!(keep_for(true, 0, &terms), Duration::from_millis(70));
+        assert_eq!(keep_for(false, None, 0, &terms), Duration::from_millis(250));
+        assert_eq!(keep_for(false, None, 249, &terms), Duration::from_millis(1));
+        assert_eq!(keep_for(false, None, 300, &terms), Duration::ZERO);
+        assert_eq!(keep_for(true, None, 0, &terms), Duration::from_millis(70));
     }
 
     fn window() -> impl Strategy<Value = u64> {

@@ -1,36 +1,48 @@
-//! A future that completes when the tiers have acknowledged what was written. Knows nothing of entries.
+//! A future that completes when the tiers have acknowledged what was written, and the backplane has taken it. Knows nothing of entries.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
+use super::backplane::Outbox;
 use super::tier::Tiers;
 use forebay_batch::load::Key;
 
-/// Resolves when all tiers have heard of what was written before; at once where there are none.
+/// Resolves when all tiers have heard of what was written before, and the [backplane](super::backplane) has taken it; at once where there are none.
 ///
 /// In this process what was written holds from the call on, whether this is awaited or not. But a deletion that no tier has
 /// heard of when the process ends is lost, and a tier that outlives it (a file, Redis) serves the old value to the next: so
 /// await it, where there are tiers, before a write is acknowledged. A tier that is down is told when it is back, so
 /// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop.
 pub struct Settled {
-    tiers: Option<BoxFuture<'static, ()>>,
+    all: Option<BoxFuture<'static, ()>>,
 }
 
 impl Settled {
-    pub(super) fn new<K, V>(tiers: &Tiers<K, V>) -> Self
+    pub(super) fn new<K, V>(tiers: &Tiers<K, V>, outbox: Option<&Arc<Outbox<K>>>) -> Self
     where
         K: Key,
         V: Clone + Send + Sync + 'static,
     {
+        let tiers = (!tiers.is_empty()).then(|| tiers.settled());
+        let outbox = outbox.map(|outbox| outbox.settled());
+        if tiers.is_none() && outbox.is_none() {
+            return Self { all: None };
+        }
+        let all = async move {
+            if let Some(tiers) = tiers {
+                tiers.await;
+            }
+            if let Some(outbox) = outbox {
+                outbox.await;
+            }
+        };
         Self {
-            tiers: (!tiers.is_empty()).then(|| {
-                let settled: BoxFuture<'static, ()> = Box::pin(tiers.settled());
-                settled
-            }),
+            all: Some(Box::pin(all)),
         }
     }
 }
@@ -39,9 +51,9 @@ impl Future for Settled {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        match &mut self.tiers {
+        match &mut self.all {
             None => Poll::Ready(()),
-            Some(tiers) => tiers.as_mut().poll(context),
+            Some(all) => all.as_mut().poll(context),
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Stats {
     pub fetches: u64,
     /// Keys fetched from the source, so far.
     pub keys_fetched: u64,
+    /// How many of them the source had nothing new for ([`Known::unchanged`](super::Known::unchanged)).
+    pub unchanged: u64,
     /// Flights that ended with an error, timeouts and panics included, so far.
     pub failures: u64,
     /// Fetches that ran into the hard timeout, so far.
@@ -87,6 +89,7 @@ pub(super) struct Counters {
     pub(super) flights_by_tier: AtomicU64,
     pub(super) fetches: AtomicU64,
     pub(super) keys_fetched: AtomicU64,
+    pub(super) unchanged: AtomicU64,
     pub(super) failures: AtomicU64,
     pub(super) timeouts: AtomicU64,
     pub(super) late_dropped: AtomicU64,
@@ -114,6 +117,7 @@ impl Counters {
             flights_by_tier: of(&self.flights_by_tier),
             fetches: of(&self.fetches),
             keys_fetched: of(&self.keys_fetched),
+            unchanged: of(&self.unchanged),
             failures: of(&self.failures),
             timeouts: of(&self.timeouts),
             late_dropped: of(&self.late_dropped),

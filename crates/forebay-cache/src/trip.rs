@@ -13,6 +13,8 @@ pub(super) struct Leg<K, V, E> {
     pub(super) key: K,
     pub(super) flight: Arc<Flight<V, E>>,
     pub(super) by_tiers: ByTiers,
+    /// By what it is fetched for all who share a tier.
+    pub(super) lease: Option<u64>,
 }
 
 /// Which copies of the tiers are good enough.
@@ -41,6 +43,7 @@ impl<K, V, E> Leg<K, V, E> {
             key,
             flight: Arc::clone(flight),
             by_tiers,
+            lease: None,
         }
     }
 }

@@ -80,6 +80,14 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
                 note(&shared, at, "clear", cleared.as_ref().err());
                 shared.state.lock().queues[at].cleared(cleared.is_ok(), Instant::now());
             }
+            Work::Tags(tags) => {
+                let begun = Instant::now();
+                let limit = shared.settings.change_timeout;
+                let done = guarded(limit, async || level.tier.invalidate_tags(&tags).await).await;
+                level.counters.change_latency.add(begun.elapsed());
+                note(&shared, at, "invalidate tags", done.as_ref().err());
+                shared.state.lock().queues[at].tags_finished(done.is_ok(), Instant::now());
+            }
             Work::Batch(batch) => send(&shared, at, &batch).await,
         }
         shared.settling.notify_waiters();

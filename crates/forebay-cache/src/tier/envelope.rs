@@ -7,19 +7,26 @@
 //! ```text
 //!  0  magic        "FB"
 //!  2  version      1
-//!  3  flags        bit 0: missing (the source has none); bits 1-2: compression (0 none, 1 LZ4, 2 Zstandard)
+//!  3  flags        bit 0: missing (the source has none); bits 1-2: compression (0 none, 1 LZ4, 2 Zstandard); bit 3: details
 //!  4  codec        its number
 //!  5  schema       the application's number for the type, u32
 //!  9  fetched_at   Unix time in milliseconds, u64
 //! 17  checksum     CRC-32C of the key's bytes and of all else here, u32
-//! 21  payload      compressed: its uncompressed length, u32, and the bytes
+//! 21  details      if flagged: their length, u32, and they themselves (postcard): the tier's moment that tags are compared with,
+//!                  windows in milliseconds, weight, validator, tags
+//!     payload      compressed: its uncompressed length, u32, and the bytes
 //! ```
 //! Numbers are little-endian.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
 
 use super::Kept;
 use super::codec::{Codec, CodecError};
+use crate::clock::whole_ms;
+use crate::details::Details;
 
 const MAGIC: [u8; 2] = *b"FB";
 const VERSION: u8 = 1;
@@ -29,6 +36,7 @@ const LZ4: u8 = 1 << 1;
 #[cfg(feature = "zstd")]
 const ZSTD: u8 = 2 << 1;
 const COMPRESSION: u8 = 3 << 1;
+const DETAILED: u8 = 1 << 3;
 const SUM: usize = 17;
 /// What an envelope adds to a payload.
 pub(super) const HEAD_BYTES: usize = 21;
@@ -55,6 +63,27 @@ pub(super) struct Envelope {
     pub(super) compression: Option<(Compression, usize)>,
 }
 
+/// Details as they are stored.
+#[derive(Serialize, Deserialize)]
+struct Stored<'a> {
+    since: u64,
+    fresh_ms: Option<u64>,
+    stale_ms: Option<u64>,
+    weight: Option<u32>,
+    #[serde(borrow)]
+    validator: Option<&'a str>,
+    #[serde(borrow)]
+    tags: Vec<&'a str>,
+}
+
+/// What was stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Opened<V> {
+    pub(super) kept: Kept<V>,
+    /// The tier's moment that its tags are to be compared with.
+    pub(super) since: u64,
+}
+
 /// Why a value cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SealError {
@@ -71,8 +100,14 @@ pub(super) enum SealError {
 pub(super) struct Unreadable;
 
 impl Envelope {
-    /// The bytes to store.
-    pub(super) fn seal<V>(&self, codec: &dyn Codec<V>, key: &[u8], kept: &Kept<V>) -> Result<Vec<u8>, SealError> {
+    /// The bytes to store; `since` is the tier's moment that its tags are to be compared with.
+    pub(super) fn seal<V>(
+        &self,
+        codec: &dyn Codec<V>,
+        key: &[u8],
+        kept: &Kept<V>,
+        since: u64,
+    ) -> Result<Vec<u8>, SealError> {
         let fetched_at = kept
             .fetched_at
             .duration_since(UNIX_EPOCH)
@@ -85,15 +120,23 @@ impl Envelope {
         bytes.extend(self.schema.to_le_bytes());
         bytes.extend(fetched_at_ms.to_le_bytes());
         bytes.extend([0; HEAD_BYTES - SUM]);
+        if let Some(details) = &kept.details {
+            flags |= DETAILED;
+            bytes.extend([0; 4]);
+            bytes = stored(details, since, bytes)?;
+            let length = bytes.len() - HEAD_BYTES - 4;
+            let length = u32::try_from(length).map_err(|_| too_large(bytes.len(), self.bytes_max))?;
+            bytes[HEAD_BYTES..HEAD_BYTES + 4].copy_from_slice(&length.to_le_bytes());
+        }
+        let payload_at = bytes.len();
         match &kept.value {
             Some(value) => codec.encode(value, &mut bytes)?,
             None => flags |= MISSING,
         }
         if bytes.len() > self.bytes_max {
-            let (bytes, max) = (bytes.len(), self.bytes_max);
-            return Err(SealError::TooLarge { bytes, max });
+            return Err(too_large(bytes.len(), self.bytes_max));
         }
-        flags |= self.compress(&mut bytes);
+        flags |= self.compress(&mut bytes, payload_at);
         bytes[3] = flags;
         let sum = sum(key, &bytes);
         bytes[SUM..HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
@@ -101,7 +144,7 @@ impl Envelope {
     }
 
     /// What was stored.
-    pub(super) fn open<V>(&self, codec: &dyn Codec<V>, key: &[u8], bytes: &[u8]) -> Result<Kept<V>, Unreadable> {
+    pub(super) fn open<V>(&self, codec: &dyn Codec<V>, key: &[u8], bytes: &[u8]) -> Result<Opened<V>, Unreadable> {
         if bytes.len() > self.bytes_max || bytes.len() < HEAD_BYTES {
             return Err(Unreadable);
         }
@@ -109,19 +152,31 @@ impl Envelope {
         let (flags, stored_sum) = (head[3], number(&head[SUM..]));
         let is_ours = head[..2] == MAGIC && head[2] == VERSION && head[4] == codec.number();
         let is_this = number(&head[5..9]) == self.schema && stored_sum == sum(key, bytes);
-        if !is_ours || !is_this || flags & !(MISSING | COMPRESSION) != 0 {
+        if !is_ours || !is_this || flags & !(MISSING | COMPRESSION | DETAILED) != 0 {
             return Err(Unreadable);
         }
         let (least, most) = (number(&head[9..13]), number(&head[13..SUM]));
         let fetched_at_ms = u64::from(most) << 32 | u64::from(least);
         let fetched_at = UNIX_EPOCH.checked_add(Duration::from_millis(fetched_at_ms));
         let fetched_at: SystemTime = fetched_at.ok_or(Unreadable)?;
+        let (details, since, payload) = match flags & DETAILED {
+            0 => (None, 0, payload),
+            _ => {
+                let (details, since, payload) = read_details(payload)?;
+                (Some(Arc::new(details)), since, payload)
+            }
+        };
         let value = match (flags & MISSING != 0, payload) {
             (true, []) => None,
             (true, _) => return Err(Unreadable),
             (false, payload) => Some(self.decode(codec, flags & COMPRESSION, payload)?),
         };
-        Ok(Kept { value, fetched_at })
+        let kept = Kept {
+            value,
+            fetched_at,
+            details,
+        };
+        Ok(Opened { kept, since })
     }
 
     fn decode<V>(&self, codec: &dyn Codec<V>, compression: u8, payload: &[u8]) -> Result<V, Unreadable> {
@@ -132,12 +187,12 @@ impl Envelope {
         codec.decode(&inflated).map_err(|_| Unreadable)
     }
 
-    /// Compresses what follows the head if that is asked for and pays; returns the flag that says so.
-    fn compress(&self, bytes: &mut Vec<u8>) -> u8 {
+    /// Compresses the payload if that is asked for and pays; returns the flag that says so.
+    fn compress(&self, bytes: &mut Vec<u8>, payload_at: usize) -> u8 {
         let Some((compression, from)) = self.compression else {
             return 0;
         };
-        let payload = &bytes[HEAD_BYTES..];
+        let payload = &bytes[payload_at..];
         if payload.len() < from {
             return 0;
         }
@@ -147,7 +202,7 @@ impl Envelope {
         };
         match compressed {
             Some(compressed) if compressed.len() + 4 < payload.len() => {
-                bytes.truncate(HEAD_BYTES);
+                bytes.truncate(payload_at);
                 bytes.extend(length.to_le_bytes());
                 bytes.extend(compressed);
                 flag
@@ -192,6 +247,42 @@ fn deflate(compression: Compression, payload: &[u8]) -> (u8, Option<Vec<u8>>) {
     }
 }
 
+fn too_large(bytes: usize, max: usize) -> SealError {
+    SealError::TooLarge { bytes, max }
+}
+
+/// The bytes, and the details behind them.
+fn stored(details: &Details, since: u64, bytes: Vec<u8>) -> Result<Vec<u8>, SealError> {
+    let stored = Stored {
+        since,
+        fresh_ms: details.fresh_for.map(whole_ms),
+        stale_ms: details.stale_for.map(whole_ms),
+        weight: details.weight,
+        validator: details.validator.as_deref(),
+        tags: details.tags.iter().map(|tag| &**tag).collect(),
+    };
+    postcard::to_extend(&stored, bytes).map_err(|error| SealError::Codec(CodecError::new(error)))
+}
+
+/// The details in front of a payload, the moment among them, and the payload.
+fn read_details(bytes: &[u8]) -> Result<(Details, u64, &[u8]), Unreadable> {
+    let (length, rest) = bytes.split_at_checked(4).ok_or(Unreadable)?;
+    let length = usize::try_from(number(length)).map_err(|_| Unreadable)?;
+    let (details, payload) = rest.split_at_checked(length).ok_or(Unreadable)?;
+    let (stored, left) = postcard::take_from_bytes::<Stored<'_>>(details).map_err(|_| Unreadable)?;
+    if !left.is_empty() {
+        return Err(Unreadable);
+    }
+    let details = Details {
+        fresh_for: stored.fresh_ms.map(Duration::from_millis),
+        stale_for: stored.stale_ms.map(Duration::from_millis),
+        weight: stored.weight,
+        validator: stored.validator.map(Arc::from),
+        tags: stored.tags.into_iter().map(Arc::from).collect(),
+    };
+    Ok((details, stored.since, payload))
+}
+
 /// Over the key's length and bytes, the head without the sum, and the payload.
 fn sum(key: &[u8], envelope: &[u8]) -> u32 {
     let sum = crc32c::crc32c(&(key.len() as u64).to_le_bytes());
@@ -224,14 +315,11 @@ mod tests {
     }
 
     fn some(value: &str) -> Kept<String> {
-        Kept {
-            value: Some(value.to_owned()),
-            fetched_at: at(1_700_000_000_123),
-        }
+        Kept::new(Some(value.to_owned()), at(1_700_000_000_123))
     }
 
     fn open(envelope: Envelope, bytes: &[u8]) -> Result<Kept<String>, Unreadable> {
-        envelope.open(&Postcard, b"key", bytes)
+        envelope.open(&Postcard, b"key", bytes).map(|opened| opened.kept)
     }
 
     /// Puts the right sum under bytes that were altered, so that what lies behind the sum is tested too.
@@ -250,21 +338,53 @@ mod tests {
                 ..some("")
             },
         ] {
-            let sealed = PLAIN.seal(&Postcard, b"key", &kept).unwrap();
+            let sealed = PLAIN.seal(&Postcard, b"key", &kept, 0).unwrap();
             assert_eq!(open(PLAIN, &sealed), Ok(kept));
         }
         let finer = Kept {
             fetched_at: at(5) + Duration::from_micros(900),
             ..some("")
         };
-        let sealed = PLAIN.seal(&Postcard, b"key", &finer).unwrap();
+        let sealed = PLAIN.seal(&Postcard, b"key", &finer, 0).unwrap();
         assert_eq!(open(PLAIN, &sealed).unwrap().fetched_at, at(5), "milliseconds are kept");
+    }
+
+    fn detailed() -> Kept<String> {
+        Kept {
+            details: Some(Arc::new(Details {
+                fresh_for: Some(Duration::from_secs(5)),
+                stale_for: None,
+                weight: Some(7),
+                tags: vec![Arc::from("a"), Arc::from("")],
+                validator: Some(Arc::from("v7")),
+            })),
+            ..some(&"value".repeat(20))
+        }
+    }
+
+    #[test]
+    fn details_and_their_moment_go_with_the_value_compressed_or_not() {
+        let compressing = Envelope {
+            compression: Some((FLATE[0], 1)),
+            ..PLAIN
+        };
+        for envelope in [PLAIN, compressing] {
+            let sealed = envelope.seal(&Postcard, b"key", &detailed(), u64::MAX).unwrap();
+            let opened = envelope.open(&Postcard, b"key", &sealed).unwrap();
+            assert_eq!((opened.kept, opened.since), (detailed(), u64::MAX));
+        }
+        let missing = Kept {
+            value: None,
+            ..detailed()
+        };
+        let sealed = PLAIN.seal(&Postcard, b"key", &missing, 3).unwrap();
+        assert_eq!(open(PLAIN, &sealed), Ok(missing));
     }
 
     #[test]
     fn the_format_is_the_one_that_is_written_above() {
         // Stored bytes outlive the program that wrote them.
-        let sealed = PLAIN.seal(&Postcard, b"key", &some("ab")).unwrap();
+        let sealed = PLAIN.seal(&Postcard, b"key", &some("ab"), 0).unwrap();
         let head = [b'F', b'B', 1, 0, 1, 7, 0, 0, 0, 0x7B, 0x68, 0xE5, 0xCF, 0x8B, 1, 0, 0];
         assert_eq!(sealed[..SUM], head);
         assert_eq!(sealed[HEAD_BYTES..], [2, b'a', b'b']);
@@ -275,7 +395,7 @@ mod tests {
     fn truncated_and_altered_bytes_are_not_opened() {
         for compression in [None, Some((FLATE[0], 1)), Some((FLATE[1], 1))] {
             let envelope = Envelope { compression, ..PLAIN };
-            let sealed = envelope.seal(&Postcard, b"key", &some(&"value".repeat(20))).unwrap();
+            let sealed = envelope.seal(&Postcard, b"key", &detailed(), 1).unwrap();
             for end in 0..sealed.len() {
                 assert_eq!(
                     open(envelope, &sealed[..end]),
@@ -295,7 +415,7 @@ mod tests {
 
     #[test]
     fn another_keys_schemas_codecs_or_versions_bytes_are_not_opened() {
-        let sealed = PLAIN.seal(&Postcard, b"key", &some("value")).unwrap();
+        let sealed = PLAIN.seal(&Postcard, b"key", &some("value"), 0).unwrap();
         assert_eq!(PLAIN.open::<String>(&Postcard, b"kez", &sealed), Err(Unreadable));
         let other = Envelope { schema: 8, ..PLAIN };
         assert_eq!(open(other, &sealed), Err(Unreadable));
@@ -323,12 +443,12 @@ mod tests {
                 compression: Some((compression, 500)),
                 ..PLAIN
             };
-            let sealed = envelope.seal(&Postcard, b"key", &repeating).unwrap();
+            let sealed = envelope.seal(&Postcard, b"key", &repeating, 0).unwrap();
             assert!(sealed.len() < 200, "{compression:?}: {} bytes", sealed.len());
             assert_eq!(open(envelope, &sealed).as_ref(), Ok(&repeating));
             // A reader that compresses otherwise reads it all the same.
             assert_eq!(open(PLAIN, &sealed).as_ref(), Ok(&repeating));
-            let small = envelope.seal(&Postcard, b"key", &some(&"a".repeat(400))).unwrap();
+            let small = envelope.seal(&Postcard, b"key", &some(&"a".repeat(400)), 0).unwrap();
             assert_eq!(small.len(), HEAD_BYTES + 402, "compressed below the threshold");
             let noise: String = (0..2000_u32)
                 .map(|n| char::from(b'!' + (n.wrapping_mul(2_654_435_761) >> 26) as u8))
@@ -337,7 +457,7 @@ mod tests {
                 compression: Some((compression, 1)),
                 ..PLAIN
             };
-            let sealed = tight.seal(&Postcard, b"key", &some(&noise[..20])).unwrap();
+            let sealed = tight.seal(&Postcard, b"key", &some(&noise[..20]), 0).unwrap();
             assert_eq!(
                 sealed.len(),
                 HEAD_BYTES + 21,
@@ -352,14 +472,14 @@ mod tests {
             bytes_max: 100,
             ..PLAIN
         };
-        let error = small.seal(&Postcard, b"key", &some(&"a".repeat(100))).unwrap_err();
+        let error = small.seal(&Postcard, b"key", &some(&"a".repeat(100)), 0).unwrap_err();
         assert!(matches!(error, SealError::TooLarge { bytes: 122, max: 100 }), "{error}");
         for compression in FLATE {
             let large = Envelope {
                 compression: Some((compression, 1)),
                 ..PLAIN
             };
-            let bomb = large.seal(&Postcard, b"key", &some(&"a".repeat(10_000))).unwrap();
+            let bomb = large.seal(&Postcard, b"key", &some(&"a".repeat(10_000)), 0).unwrap();
             assert!(bomb.len() < 100 && open(large, &bomb).is_ok());
             assert_eq!(open(small, &bomb), Err(Unreadable), "{compression:?}");
             // One that lies about its size.
@@ -375,13 +495,13 @@ mod tests {
             fetched_at: UNIX_EPOCH - Duration::from_secs(1),
             ..some("")
         };
-        assert!(matches!(PLAIN.seal(&Postcard, b"key", &early), Err(SealError::Time)));
+        assert!(matches!(PLAIN.seal(&Postcard, b"key", &early, 0), Err(SealError::Time)));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_opened_or_refused_without_a_panic(
-            flags in 0..8_u8,
+            flags in 0..16_u8,
             payload in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
             let mut bytes = vec![b'F', b'B', 1, flags, 1, 7, 0, 0, 0];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::codec::Codec;
-use super::envelope::{Compression, Envelope, HEAD_BYTES};
+use super::envelope::{Compression, Envelope, HEAD_BYTES, Opened};
 use super::key::{KeyForm, check_namespace};
 use super::{Kept, OpenError};
 
@@ -116,9 +116,9 @@ impl<K, V> Form<K, V> {
         self.keys.in_namespace(&self.namespace, key, self.max_key_bytes)
     }
 
-    /// The value's bytes under a key's; none for one that cannot be stored.
-    pub(super) fn seal(&self, key: &[u8], kept: &Kept<V>) -> Option<Vec<u8>> {
-        let sealed = self.envelope.seal(self.codec.as_ref(), key, kept);
+    /// The value's bytes under a key's, with the tier's moment for its tags; none for one that cannot be stored.
+    pub(super) fn seal(&self, key: &[u8], kept: &Kept<V>, since: u64) -> Option<Vec<u8>> {
+        let sealed = self.envelope.seal(self.codec.as_ref(), key, kept, since);
         sealed
             .inspect_err(|error| {
                 let namespace = self.namespace.as_str();
@@ -128,7 +128,7 @@ impl<K, V> Form<K, V> {
     }
 
     /// The value of stored bytes. One that cannot be read is counted and is none.
-    pub(super) fn open(&self, key: &[u8], bytes: &[u8]) -> Option<Kept<V>> {
+    pub(super) fn open(&self, key: &[u8], bytes: &[u8]) -> Option<Opened<V>> {
         let opened = self.envelope.open(self.codec.as_ref(), key, bytes);
         if opened.is_err() {
             self.undecodable.fetch_add(1, Relaxed);

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use super::TierError;
 use forebay_batch::panics::panic_message;
 
-pub(super) async fn guarded<T>(
+pub(crate) async fn guarded<T>(
     timeout: Duration,
     call: impl AsyncFnOnce() -> Result<T, TierError>,
 ) -> Result<T, TierError> {

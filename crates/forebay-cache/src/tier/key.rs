@@ -73,7 +73,7 @@ impl<K> KeyForm<K> {
 }
 
 /// Whether a namespace is one. Without a colon it cannot reach into another, and nothing in it means something in a pattern.
-pub(super) fn check_namespace(namespace: &str) -> Result<(), OpenError> {
+pub(crate) fn check_namespace(namespace: &str) -> Result<(), OpenError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if !namespace.is_empty() && namespace.len() <= 64 && namespace.chars().all(is_plain) {
         return Ok(());

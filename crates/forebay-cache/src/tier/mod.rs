@@ -5,6 +5,7 @@
 //!   and counted; what it answered in part is not used.
 //! - What was invalidated, replaced or cleared is not read again from any tier, from the moment the call returns: not while the
 //!   deletion waits for a tier that is down, not by a read that began before, not by a lower tier's value carried up meanwhile.
+//! - What carries a tag that was invalidated is not read either; a tier that does not keep tags is cleared instead.
 //! - A deletion is owed until the tier acknowledged it, however often that takes. A fetched value is offered once, and dropped
 //!   where the tier fails.
 //! - Of several changes of a key the latest wins; at most one batch is in flight to a tier, so they arrive in order.
@@ -52,14 +53,20 @@ pub mod sqlite;
 #[cfg(all(test, not(forebay_loom)))]
 mod tests;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
+use super::details::Details;
+
 pub use error::{OpenError, TierError};
+pub(crate) use guarded::guarded;
+#[cfg(feature = "redis")]
+pub(crate) use key::check_namespace;
 pub use settings::TierSettings;
 pub use stats::{BreakerState, LATENCY_BOUNDS, Latency, TierStats};
-pub(crate) use tiers::{Prepared, Tiers};
+pub(crate) use tiers::{Before, By, Prepared, Tiers, Whose};
 
 #[cfg(feature = "tier-codec")]
 pub use codec::{Codec, CodecError, Json, Postcard};
@@ -71,17 +78,31 @@ pub use form::Form;
 pub use key::KeyForm;
 
 /// What a tier keeps of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Kept<V> {
     /// The value; `None` when the source has none, which is worth keeping too.
     pub value: Option<V>,
     /// When it was fetched from the source, by the wall clock. It goes with the value from tier to tier; tiers that store it
     /// outside this process may cut it to milliseconds.
     pub fetched_at: SystemTime,
+    /// What was said of it.
+    pub details: Option<Arc<Details>>,
+}
+
+impl<V> Kept<V> {
+    /// A value of which nothing else is known.
+    pub fn new(value: Option<V>, fetched_at: SystemTime) -> Self {
+        Self {
+            value,
+            fetched_at,
+            details: None,
+        }
+    }
 }
 
 /// What a tier is to keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Put<K, V> {
     /// For this key.
     pub key: K,
@@ -89,6 +110,31 @@ pub struct Put<K, V> {
     pub kept: Kept<V>,
     /// For so long from now; afterwards the tier may drop it. Zero is not kept at all.
     pub keep_for: Duration,
+    /// The tier's [`moment`](Tier::moment) before it was fetched: what its tags are compared with.
+    pub since: u64,
+    /// If there is one, it is kept only while that lease is held, and ends it. Without one it is kept whoever fetches the key.
+    pub lease: Option<u64>,
+}
+
+/// What became of the wish to be the one who fetches a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// It is granted, by this number, which [`Put::lease`] takes.
+    Granted(u64),
+    /// Somebody else has it.
+    Held,
+}
+
+/// What a tier can do beyond keeping values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abilities {
+    /// It keeps tags: [`Tier::moment`] and [`Tier::invalidate_tags`]. One that does not is cleared where a tag is invalidated.
+    pub tags: bool,
+    /// It gives leases: [`Tier::lease_many`].
+    pub leases: bool,
+    /// Other processes read and change it too, and each sees to its own changes. One that is not shared is told of what others change.
+    pub shared: bool,
 }
 
 /// A place to keep values in.
@@ -132,6 +178,41 @@ pub trait Tier<K, V>: Send + Sync + 'static {
     /// # Errors
     /// When something may still be there.
     fn clear<'a>(&'a self) -> BoxFuture<'a, Result<(), TierError>>;
+
+    /// What else it can do. Default: nothing.
+    fn abilities(&self) -> Abilities {
+        Abilities::default()
+    }
+
+    /// The latest moment, by a count of its own, that it knows of at once: not later than the present one.
+    fn moment(&self) -> u64 {
+        0
+    }
+
+    /// What carries one of these tags and was fetched at a moment before the present one is not read again, also if it is put later.
+    ///
+    /// # Errors
+    /// When something may still be read.
+    fn invalidate_tags<'a>(&'a self, tags: &'a [Arc<str>]) -> BoxFuture<'a, Result<(), TierError>> {
+        let _ = tags;
+        self.clear()
+    }
+
+    /// Who is to fetch these keys, for all that share the tier: one answer a key. A lease ends with the put that has its number, with the
+    /// deletion of the key, or after `hold_for`; with `anyway`, also when it is granted to another.
+    ///
+    /// # Errors
+    /// When the backend cannot be asked.
+    fn lease_many<'a>(
+        &'a self,
+        keys: &'a [K],
+        hold_for: Duration,
+        anyway: bool,
+    ) -> BoxFuture<'a, Result<Vec<Lease>, TierError>> {
+        let _ = (hold_for, anyway);
+        let granted = vec![Lease::Granted(0); keys.len()];
+        Box::pin(std::future::ready(Ok(granted)))
+    }
 
     /// Stored values met so far that could not be read: truncated, altered, foreign. Each was a miss.
     fn undecodable(&self) -> u64 {

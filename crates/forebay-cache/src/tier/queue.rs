@@ -16,6 +16,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
@@ -30,6 +31,9 @@ pub(super) const BATCH_MAX: usize = 512;
 pub(super) struct Offer<V> {
     pub(super) kept: Kept<V>,
     pub(super) until: Instant,
+    /// As [`Put::since`] and [`Put::lease`].
+    pub(super) since: u64,
+    pub(super) lease: Option<u64>,
 }
 
 /// What a tier is to do of a key: keep this, or else forget it.
@@ -64,6 +68,9 @@ pub(super) struct Queue<K, V> {
     out: HashMap<K, Sent>,
     /// The least `since` in `out`.
     out_since: Option<u64>,
+    /// Tags whose invalidation is owed, and that is out, with when it arose.
+    tags: HashMap<Arc<str>, u64>,
+    tags_out: HashMap<Arc<str>, u64>,
     /// A clear is owed, since then.
     clear: Option<u64>,
     clear_out: Option<u64>,
@@ -94,6 +101,7 @@ pub(super) enum Work<K, V> {
     Nothing,
     Wait(Instant),
     Clear,
+    Tags(Vec<Arc<str>>),
     Batch(Batch<K, V>),
 }
 
@@ -112,6 +120,8 @@ impl<K: Key, V> Queue<K, V> {
             offered: BTreeMap::new(),
             out: HashMap::new(),
             out_since: None,
+            tags: HashMap::new(),
+            tags_out: HashMap::new(),
             clear: None,
             clear_out: None,
             watermark: None,
@@ -164,12 +174,23 @@ impl<K: Key, V> Queue<K, V> {
         Taken::Waits(before)
     }
 
+    /// What carries the tag must go.
+    pub(super) fn owe_tag(&mut self, tag: Arc<str>, wall: SystemTime) -> Vec<Offer<V>> {
+        self.latest += 1;
+        if self.tags.len() >= self.max && !self.tags.contains_key(&tag) {
+            return self.owe_clear(wall);
+        }
+        self.tags.entry(tag).or_insert(self.latest);
+        Vec::new()
+    }
+
     /// Everything must go. Returns the values that need not be kept any more.
     pub(super) fn owe_clear(&mut self, wall: SystemTime) -> Vec<Offer<V>> {
         self.latest += 1;
         let waiting = self.first_waiting().unwrap_or(self.latest);
         self.clear = Some(self.clear.unwrap_or(waiting).min(waiting));
         self.watermark = self.watermark.max(Some(wall));
+        self.tags.clear();
         self.owed.clear();
         self.offered.clear();
         // One by one: a map that once was full would keep its room.
@@ -182,6 +203,11 @@ impl<K: Key, V> Queue<K, V> {
     /// Whether the key must not be read.
     pub(super) fn is_barred(&self, key: &K) -> bool {
         self.out.get(key).is_some_and(|sent| sent.owed) || self.changes.get(key).is_some_and(|change| change.owed)
+    }
+
+    /// The tags that must not be read now.
+    pub(super) fn barred_tags(&self) -> Vec<Arc<str>> {
+        self.tags.keys().chain(self.tags_out.keys()).cloned().collect()
     }
 
     /// Whether a change of the key waits or is out.
@@ -197,7 +223,8 @@ impl<K: Key, V> Queue<K, V> {
     /// What is owed now.
     pub(super) fn owed(&self) -> usize {
         let out = self.out.values().filter(|sent| sent.owed).count();
-        self.owed.len() + out + usize::from(self.clear.is_some()) + usize::from(self.clear_out.is_some())
+        let tags = self.tags.len() + self.tags_out.len();
+        self.owed.len() + out + tags + usize::from(self.clear.is_some()) + usize::from(self.clear_out.is_some())
     }
 
     /// The number of the latest change.
@@ -208,20 +235,29 @@ impl<K: Key, V> Queue<K, V> {
     /// Whether all changes up to this number were acknowledged or given up.
     pub(super) fn is_settled(&self, number: u64) -> bool {
         let waiting = [self.first_waiting(), self.out_since, self.clear, self.clear_out];
-        waiting.into_iter().flatten().all(|since| since > number)
+        let tags = self.tags.values().chain(self.tags_out.values()).copied();
+        waiting.into_iter().flatten().chain(tags).all(|since| since > number)
     }
 
     /// What to do next; it is out from now until [`finished`](Self::finished) or [`cleared`](Self::cleared). Values that were
     /// given up are put into `dropped`. `Nothing` also ends the draining.
     pub(super) fn take(&mut self, now: Instant, dropped: &mut Vec<Offer<V>>) -> Work<K, V> {
-        debug_assert!(self.out.is_empty() && self.clear_out.is_none(), "one batch at a time");
-        if self.deletions.is_on(now) && (self.clear.is_some() || !self.owed.is_empty()) {
+        debug_assert!(
+            self.out.is_empty() && self.tags_out.is_empty() && self.clear_out.is_none(),
+            "one batch at a time"
+        );
+        let owes = self.clear.is_some() || !self.tags.is_empty() || !self.owed.is_empty();
+        if self.deletions.is_on(now) && owes {
             self.drop_offers(dropped);
             return Work::Wait(self.deletions.until.unwrap_or(now));
         }
         if let Some(since) = self.clear.take() {
             self.clear_out = Some(since);
             return Work::Clear;
+        }
+        if !self.tags.is_empty() {
+            self.tags_out = mem::take(&mut self.tags);
+            return Work::Tags(self.tags_out.keys().cloned().collect());
         }
         if self.puts.is_on(now) {
             self.drop_offers(dropped);
@@ -239,6 +275,9 @@ impl<K: Key, V> Queue<K, V> {
                     key: key.clone(),
                     kept: offer.kept,
                     keep_for: offer.until - now,
+                    since: offer.since,
+                    // What is owed is kept whoever fetches.
+                    lease: offer.lease.filter(|_| !change.owed),
                 }),
                 worthless => {
                     dropped.extend(worthless);
@@ -285,11 +324,35 @@ impl<K: Key, V> Queue<K, V> {
         }
     }
 
+    /// The tags are back.
+    pub(super) fn tags_finished(&mut self, acknowledged: bool, now: Instant) {
+        self.deletions.note(Some(acknowledged), now);
+        if acknowledged {
+            self.tags_out.clear();
+        } else {
+            self.take_tags_back();
+        }
+    }
+
+    /// What was out of the tags is owed still, or goes with the clear that was asked for meanwhile.
+    fn take_tags_back(&mut self) {
+        for (tag, since) in mem::take(&mut self.tags_out) {
+            match &mut self.clear {
+                Some(clear) => *clear = since.min(*clear),
+                None => {
+                    let owed = self.tags.entry(tag).or_insert(since);
+                    *owed = since.min(*owed);
+                }
+            }
+        }
+    }
+
     /// Nobody knows what became of what is out: the task that had it is gone. Its owed keys wait again.
     pub(super) fn abandoned(&mut self) {
         if let Some(since) = self.clear_out.take() {
             self.clear = Some(since);
         }
+        self.take_tags_back();
         let out: Vec<K> = self.out.keys().cloned().collect();
         self.take_back(out);
         self.is_draining = false;
@@ -298,6 +361,7 @@ impl<K: Key, V> Queue<K, V> {
     /// All is given up: nobody is left who would read.
     pub(super) fn give_up(&mut self) -> Vec<Offer<V>> {
         self.clear = None;
+        self.tags.clear();
         self.owed.clear();
         self.offered.clear();
         self.is_draining = false;
@@ -380,6 +444,8 @@ impl<K: Key, V> Queue<K, V> {
         assert!(self.out.len() <= BATCH_MAX);
         assert_eq!(self.out_since, self.out.values().map(|sent| sent.since).min());
         assert!(self.out.is_empty() || self.clear_out.is_none());
+        assert!(self.tags.len() <= self.max);
+        assert!(self.tags_out.is_empty() || (self.out.is_empty() && self.clear_out.is_none()));
     }
 }
 

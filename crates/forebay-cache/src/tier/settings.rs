@@ -35,6 +35,9 @@ pub struct TierSettings {
     /// What is owed is tried again after the one at first, doubled each time up to the other, and shortened by up to half at
     /// random. 100 ms, 30 s.
     pub retry_after: (Duration, Duration),
+    /// If it is set, one process fetches a key for all that share a tier which can arrange that (Redis), and may be the only one for so long: the
+    /// others wait for what it brings, or fetch themselves when that time is over. It should be longer than most fetches take. None.
+    pub lease_for: Option<Duration>,
     /// A value fetched so much later than now is not used: some clock is wrong. 5 s.
     pub max_clock_skew: Duration,
     /// How old a value may get that is carried from a lower tier into the ones above it. The cache's windows say.
@@ -63,6 +66,7 @@ impl Default for TierSettings {
             failures_to_open: 5,
             pause: (Duration::from_secs(1), Duration::from_secs(30)),
             retry_after: (Duration::from_millis(100), Duration::from_secs(30)),
+            lease_for: None,
             max_clock_skew: Duration::from_secs(5),
             keep_for: Duration::from_secs(3600),
             keep_missing_for: Duration::from_secs(60),
@@ -82,6 +86,7 @@ impl fmt::Debug for TierSettings {
             .field("failures_to_open", &self.failures_to_open)
             .field("pause", &self.pause)
             .field("retry_after", &self.retry_after)
+            .field("lease_for", &self.lease_for)
             .field("max_clock_skew", &self.max_clock_skew)
             .field("keep_for", &self.keep_for)
             .field("keep_missing_for", &self.keep_missing_for)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -16,7 +17,7 @@ use super::settings::TierSettings;
 use super::shared::{FindRuntime, Level, Shared, State};
 use super::stats::{Counters, TierStats, add};
 use super::stripes::Stripes;
-use super::{Kept, Put, Tier, TierError};
+use super::{Kept, Lease, Tier, TierError};
 use forebay_batch::load::Key;
 
 /// A handle to all tiers; the last one dropped gives up what cannot be delivered at once.
@@ -31,8 +32,39 @@ struct Handles<K, V> {
 /// A value on its way to every tier.
 pub(crate) struct Prepared<K, V> {
     key: K,
-    /// One for each tier.
-    offers: Vec<Offer<V>>,
+    /// One for each tier, the lowest first; none for one that is not to have it.
+    offers: Vec<Option<Offer<V>>>,
+}
+
+/// What was known of the tiers before a value was fetched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Before {
+    /// Each tier's moment.
+    moments: Vec<u64>,
+}
+
+/// Who has made a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// This process: all tiers are to hear of it.
+    This,
+    /// Another one: those that are shared have heard of it.
+    Another,
+}
+
+impl<K: 'static, V: 'static> Level<K, V> {
+    fn concerns(&self, by: By) -> bool {
+        by == By::This || !self.tier.abilities().shared
+    }
+}
+
+/// What became of the wish to fetch a key for all who share a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// It is this process's to fetch; with a lease, if there is one to be had.
+    Own(Option<u64>),
+    /// Somebody else fetches it.
+    Others,
 }
 
 /// Values that will not be sent after all. Theirs is user code: to be dropped where no lock is held.
@@ -41,7 +73,7 @@ pub(crate) struct Replaced<V> {
     _offers: Vec<Offer<V>>,
 }
 
-fn one_of<V>(offers: &mut Vec<Offer<V>>) -> Offer<V> {
+fn one_of<V>(offers: &mut Vec<Option<Offer<V>>>) -> Option<Offer<V>> {
     offers.pop().expect("one for each tier was made")
 }
 
@@ -89,6 +121,64 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         Self { handle }
     }
 
+    /// What is known of the tiers now, for what is fetched from now on.
+    pub(crate) fn before(&self) -> Before {
+        let moments = self.shared().levels.iter().map(|level| level.tier.moment()).collect();
+        Before { moments }
+    }
+
+    /// Whether one process fetches for all: if so, for how long it may be the only one.
+    pub(crate) fn lease_for(&self) -> Option<Duration> {
+        self.leasing().and(self.shared().settings.lease_for)
+    }
+
+    /// The tier that gives leases: the lowest that can, if that is asked for.
+    fn leasing(&self) -> Option<usize> {
+        let shared = self.shared();
+        shared.settings.lease_for?;
+        shared.levels.iter().rposition(|level| level.tier.abilities().leases)
+    }
+
+    /// Whose turn it is to fetch these keys, in their order. Waits until the tier has heard of what was invalidated here, as far as that takes no
+    /// longer than a read may. Where the tier cannot tell, everybody fetches for himself.
+    ///
+    /// # Cancel safety
+    /// Dropped, a lease may have been granted, which nobody uses until its time is over.
+    pub(crate) async fn turns(&self, keys: &[K], anyway: bool) -> Vec<Whose> {
+        let shared = self.shared();
+        let nobodys = || vec![Whose::Own(None); keys.len()];
+        let (Some(at), Some(hold_for)) = (self.leasing(), shared.settings.lease_for) else {
+            return nobodys();
+        };
+        let level = &shared.levels[at];
+        let limit = shared.settings.timeout;
+        if tokio::time::timeout(limit, shared.heard(at, keys)).await.is_err() {
+            return nobodys();
+        }
+        let Some(leave) = level.breaker.admit() else { return nobodys() };
+        let begun = Instant::now();
+        let leases = guarded(limit, async || level.tier.lease_many(keys, hold_for, anyway).await).await;
+        level.counters.read_latency.add(begun.elapsed());
+        match leases {
+            Ok(leases) if leases.len() == keys.len() => {
+                leave.succeeded();
+                let turn = |lease| match lease {
+                    Lease::Granted(number) => Whose::Own(Some(number)),
+                    Lease::Held => Whose::Others,
+                };
+                leases.into_iter().map(turn).collect()
+            }
+            outcome => {
+                leave.failed();
+                match outcome.err() {
+                    Some(TierError::TimedOut { .. }) => level.counters.timeouts.fetch_add(1, Relaxed),
+                    _ => level.counters.errors.fetch_add(1, Relaxed),
+                };
+                nobodys()
+            }
+        }
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.shared().levels.is_empty()
@@ -107,6 +197,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             return keys.iter().map(|_| None).collect();
         }
         let begun = shared.state.lock().stripes.now();
+        let before = self.before();
         for (at, level) in shared.levels.iter().enumerate() {
             let wanted: Vec<usize> = (0..keys.len()).filter(|place| found[*place].is_none()).collect();
             if wanted.is_empty() {
@@ -116,7 +207,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 found[place] = Some((at, kept));
             }
         }
-        self.take_what_still_holds(keys, found, begun)
+        self.take_what_still_holds(keys, found, begun, &before)
     }
 
     /// Throws away what was changed meanwhile, and offers what a lower tier had to the ones above it.
@@ -125,8 +216,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         keys: &[K],
         found: Vec<Option<(usize, Kept<V>)>>,
         begun: u64,
+        before: &Before,
     ) -> Vec<Option<Kept<V>>> {
         let shared = self.shared();
+        let leasing = self.leasing();
         let (now, wall) = (Instant::now(), (shared.settings.wall_clock)());
         // Clones of values are made outside the lock, and dropped there.
         let mut upwards: Vec<Vec<(usize, Offer<V>)>> = shared.levels.iter().map(|_| Vec::new()).collect();
@@ -136,9 +229,14 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             if keep_for.is_zero() {
                 continue;
             }
-            for offers in &mut upwards[..*from] {
-                let (kept, until) = (kept.clone(), now + keep_for);
-                offers.push((place, Offer { kept, until }));
+            for (at, offers) in upwards[..*from].iter_mut().enumerate().filter(|(at, _)| Some(*at) != leasing) {
+                let offer = Offer {
+                    kept: kept.clone(),
+                    until: now + keep_for,
+                    since: before.moments[at],
+                    lease: None,
+                };
+                offers.push((place, offer));
             }
         }
         let mut left = Vec::new();
@@ -179,39 +277,77 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     }
 
     /// What [`fill`](Self::fill) and [`insert`](Self::insert) take: the value, once for each tier. Runs the user's `Clone`.
-    pub(crate) fn prepare(&self, put: Put<K, V>) -> Prepared<K, V> {
-        let Put { key, kept, keep_for } = put;
+    pub(crate) fn prepare(&self, key: K, kept: Kept<V>, keep_for: Duration, before: &Before) -> Prepared<K, V> {
         // A century is for ever, and can be added.
         let until = Instant::now() + keep_for.min(Duration::from_secs(100 * 365 * 86_400));
-        let offer = |kept| Offer { kept, until };
-        let offers = std::iter::repeat_n(kept, self.shared().levels.len())
-            .map(offer)
-            .collect();
+        let kept = std::iter::repeat_n(kept, self.shared().levels.len());
+        let moments = before.moments.iter().rev();
+        let offer = |(kept, since): (_, &u64)| {
+            Some(Offer {
+                kept,
+                until,
+                since: *since,
+                lease: None,
+            })
+        };
+        let offers = kept.zip(moments).map(offer).collect();
         Prepared { key, offers }
     }
 
-    /// A fetched value: offered to every tier.
-    pub(crate) fn fill(&self, prepared: Prepared<K, V>) -> Replaced<V> {
+    /// A fetched value: offered to every tier. To one that gives leases only with one, which nobody has taken away since: else it may be older
+    /// than what others have written there.
+    pub(crate) fn fill(&self, prepared: Prepared<K, V>, lease: Option<u64>) -> Replaced<V> {
         let Prepared { key, mut offers } = prepared;
+        if let Some(at) = self.leasing() {
+            let place = offers.len() - 1 - at;
+            offers[place] = offers[place].take().filter(|_| lease.is_some()).map(|offer| Offer { lease, ..offer });
+        }
         let now = Instant::now();
-        self.change(key, |queue, key| queue.offer(key, one_of(&mut offers), now))
+        self.change(key, |queue, key| match one_of(&mut offers) {
+            Some(offer) => queue.offer(key, offer, now),
+            None => Taken::Waits(None),
+        })
     }
 
     /// The application's own value: no older one is read from now on.
     pub(crate) fn insert(&self, prepared: Prepared<K, V>) -> Replaced<V> {
         let Prepared { key, mut offers } = prepared;
         let wall = (self.shared().settings.wall_clock)();
-        self.change(key, |queue, key| queue.owe(key, Some(one_of(&mut offers)), wall))
+        self.change(key, |queue, key| queue.owe(key, one_of(&mut offers), wall))
     }
 
     /// The key's value is not read from now on.
-    pub(crate) fn invalidate(&self, key: K) -> Replaced<V> {
+    pub(crate) fn invalidate(&self, key: K, by: By) -> Replaced<V> {
         let wall = (self.shared().settings.wall_clock)();
-        self.change(key, |queue, key| queue.owe(key, None, wall))
+        self.change_where(key, by, |queue, key| queue.owe(key, None, wall))
+    }
+
+    /// What carries the tag is not read from now on: where tiers keep none, nothing is.
+    pub(crate) fn invalidate_tag(&self, tag: &Arc<str>, by: By) -> Replaced<V> {
+        let shared = self.shared();
+        let wall = (shared.settings.wall_clock)();
+        let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
+        let mut state = shared.state.lock();
+        let State { queues, stripes } = &mut *state;
+        for (at, queue) in queues.iter_mut().enumerate() {
+            if !shared.levels[at].concerns(by) {
+                continue;
+            }
+            if shared.levels[at].tier.abilities().tags {
+                dropped.extend(queue.owe_tag(Arc::clone(tag), wall));
+            } else {
+                stripes.all_changed();
+                dropped.extend(queue.owe_clear(wall));
+            }
+            to_drain.extend(begin_draining(queue, at));
+        }
+        drop(state);
+        self.drain(to_drain);
+        Replaced { _offers: dropped }
     }
 
     /// Nothing is read from now on that is there now.
-    pub(crate) fn clear(&self) -> Replaced<V> {
+    pub(crate) fn clear(&self, by: By) -> Replaced<V> {
         let shared = self.shared();
         let wall = (shared.settings.wall_clock)();
         let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
@@ -219,6 +355,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let State { queues, stripes } = &mut *state;
         stripes.all_changed();
         for (at, queue) in queues.iter_mut().enumerate() {
+            if !shared.levels[at].concerns(by) {
+                continue;
+            }
             dropped.extend(queue.owe_clear(wall));
             to_drain.extend(begin_draining(queue, at));
         }
@@ -262,6 +401,16 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         }
     }
 
+    /// What can be asked any time to wait, as [`settled`](Self::settled) does, for what was asked before; no handle, and done at once when the last
+    /// one is gone.
+    pub(crate) fn when_settled(&self) -> Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync> {
+        let handle = Arc::downgrade(&self.handle);
+        Box::new(move || match handle.upgrade() {
+            None => Box::pin(std::future::ready(())),
+            Some(handle) => Box::pin(Self { handle }.settled()),
+        })
+    }
+
     /// Each tier's counters.
     pub(crate) fn stats(&self) -> Vec<TierStats> {
         let shared = self.shared();
@@ -289,7 +438,16 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     }
 
     /// Puts a change of the key into every tier's queue, at one moment.
-    fn change(&self, key: K, mut change: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) -> Replaced<V> {
+    fn change(&self, key: K, change: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) -> Replaced<V> {
+        self.change_where(key, By::This, change)
+    }
+
+    fn change_where(
+        &self,
+        key: K,
+        by: By,
+        mut change: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>,
+    ) -> Replaced<V> {
         let shared = self.shared();
         let mut dropped = Vec::new();
         if self.is_empty() {
@@ -301,6 +459,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         stripes.changed(&key);
         let keys = std::iter::repeat_n(key, queues.len());
         for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
+            // What waits for a tier that others have changed was fetched before they did.
+            if !shared.levels[at].concerns(by) && !queue.has_change(&key) {
+                continue;
+            }
             let counters = &shared.levels[at].counters;
             match change(queue, key) {
                 Taken::Waits(before) => dropped.extend(before),
@@ -363,15 +525,32 @@ impl TierSettings {
 }
 
 impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
+    /// Waits until the tier has heard of what was written of these keys.
+    async fn heard(&self, at: usize, keys: &[K]) {
+        loop {
+            let mut told = std::pin::pin!(self.settling.notified());
+            // Before the look, so that what happens after it is heard of.
+            told.as_mut().enable();
+            let bars = {
+                let queue = &self.state.lock().queues[at];
+                keys.iter().any(|key| queue.is_barred(key))
+            };
+            if !bars {
+                return;
+            }
+            told.await;
+        }
+    }
+
     /// What one tier has of the wanted keys and may be used, by their places.
     async fn read(&self, at: usize, level: &Level<K, V>, keys: &[K], mut wanted: Vec<usize>) -> Vec<(usize, Kept<V>)> {
         let counters = &level.counters;
         add(&counters.gets, wanted.len());
         let all = wanted.len();
-        let watermark = {
+        let (watermark, barred_tags) = {
             let queue = &self.state.lock().queues[at];
             wanted.retain(|place| !queue.is_barred(&keys[*place]));
-            queue.watermark()
+            (queue.watermark(), queue.barred_tags())
         };
         add(&counters.barred, all - wanted.len());
         if wanted.is_empty() {
@@ -421,7 +600,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
                 add(&counters.future, 1);
                 return false;
             }
+            let tags = kept.details.as_ref().map_or(&[][..], |details| &details.tags);
             watermark.is_none_or(|watermark| kept.fetched_at > watermark)
+                && !tags.iter().any(|tag| barred_tags.contains(tag))
         };
         let usable = |(place, kept): (usize, Option<Kept<V>>)| Some((place, kept.filter(is_usable)?));
         let asked = wanted.len();

@@ -1,23 +1,33 @@
 //! A tier in Redis or Valkey, shared by all processes that name the same namespace.
 //!
-//! Promises: a read is `MGET`s, a put pipelined `SET … PX`, a deletion `UNLINK`, a clear `SCAN` and `UNLINK` over the namespace and
-//! nothing else; each in requests of about a mebibyte. Whatever the server refuses (`OOM`, `MISCONF`, `LOADING`, `READONLY`) is
+//! Promises: a read is `MGET`s, a put pipelined `SET … PX` (or a script, see `scripts`), a deletion `UNLINK`, a clear `SCAN` and `UNLINK` over the
+//! namespace and nothing else; each in requests of about a mebibyte. Whatever the server refuses (`OOM`, `MISCONF`, `LOADING`, `READONLY`) is
 //! a failure, never a success. It connects when it is first used and again whenever it must; a server that is down when the
 //! program starts keeps nothing from starting. A change that a lost connection left in the server's socket is not carried out
-//! after a later one (see `link`).
+//! after a later one (see `redis_link`).
+//!
+//! Besides the values (`namespace:key`) it keeps there who fetches a key for all (`namespace;lease:key`), and when tags were invalidated
+//! (`namespace;tag:tag`), by a count of such moments (`namespace;moment`). A tag's moment that the server has evicted is not known, and what
+//! carries the tag is then not read.
 //!
 //! Does not know Cluster and Sentinel: it talks to one address. Values in the namespace that others wrote are refused by the
 //! envelope, but are read whole first: whoever may write there can make a reader's process read as much as the server stores.
 
-mod link;
+mod scripts;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use ::redis::{Client, Pipeline, RedisError, pipe};
+use ::redis::{Client, FromRedisValue, Pipeline, RedisError, pipe};
 use futures_util::future::BoxFuture;
 
-use self::link::Link;
-use super::{Form, Kept, OpenError, Put, Tier, TierError};
+use super::envelope::Opened;
+use crate::clock::whole_ms;
+use crate::redis_link::Link;
+use super::{Abilities, Form, Kept, Lease, OpenError, Put, Tier, TierError};
 
 /// So many keys in one `MGET` or `UNLINK`: the server serves others in between.
 const KEYS_A_COMMAND: usize = 512;
@@ -25,6 +35,8 @@ const KEYS_A_COMMAND: usize = 512;
 const REQUEST_BYTES: usize = 1 << 20;
 /// How many keys the server looks at in one step of a `SCAN`.
 const SCAN_STEP: usize = 1000;
+/// For how long it is remembered that a tag was invalidated; what carries it and is as old as that is then not read any more.
+const REMEMBERS_TAGS_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// A tier in Redis or Valkey.
 ///
@@ -38,6 +50,8 @@ const SCAN_STEP: usize = 1000;
 pub struct RedisTier<K, V> {
     link: Link,
     form: Form<K, V>,
+    /// The latest moment that was read; 0 before the first read.
+    moment: AtomicU64,
 }
 
 impl<K, V> fmt::Debug for RedisTier<K, V> {
@@ -69,7 +83,8 @@ impl<K, V> RedisTier<K, V> {
     pub fn over(client: Client, form: Form<K, V>) -> Result<Self, OpenError> {
         form.check()?;
         let link = Link::new(client);
-        Ok(Self { link, form })
+        let moment = AtomicU64::new(0);
+        Ok(Self { link, form, moment })
     }
 }
 
@@ -77,29 +92,54 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
     async fn read(&self, keys: &[K]) -> Result<Vec<Option<Kept<V>>>, TierError> {
         let written: Vec<Option<Vec<u8>>> = keys.iter().map(|key| self.form.key(key)).collect();
         let asked: Vec<&Vec<u8>> = written.iter().flatten().collect();
-        let mut request = pipe();
-        for some in asked.chunks(KEYS_A_COMMAND) {
-            request.cmd("MGET").arg(some);
+        let moment = self.moment_key();
+        // The moment comes first: what is read after it knows of all that was invalidated up to it.
+        let mut stored = self.get(&[&[&moment][..], &asked].concat()).await?.into_iter();
+        let moment = stored.next().flatten();
+        match moment.as_deref().and_then(number) {
+            Some(moment) => drop(self.moment.fetch_max(moment, Ordering::Relaxed)),
+            None => self.begin_moments().await?,
         }
-        let mut stored = Vec::new();
-        if !asked.is_empty() {
-            let answers: Vec<Vec<Option<Vec<u8>>>> = self
-                .link
-                .run(async |connection| request.query_async(connection).await)
-                .await
-                .map_err(failed("read from Redis"))?;
-            stored = answers.into_iter().flatten().collect();
-        }
-        if stored.len() != asked.len() {
-            let (asked, answered) = (asked.len(), stored.len());
-            return Err(TierError::Miscounted { asked, answered });
-        }
-        let mut stored = stored.into_iter();
         let mut open = |key: &Option<Vec<u8>>| {
             let key = key.as_ref()?;
             self.form.open(key, &stored.next().flatten()?)
         };
-        Ok(written.iter().map(&mut open).collect())
+        let opened = written.iter().map(&mut open).collect();
+        self.take_what_holds(opened).await
+    }
+
+    /// Throws away what has a tag that was invalidated.
+    async fn take_what_holds(&self, opened: Vec<Option<Opened<V>>>) -> Result<Vec<Option<Kept<V>>>, TierError> {
+        let tags_of = |opened: &Opened<V>| opened.kept.details.clone().map_or_else(Vec::new, |details| details.tags.clone());
+        let mut tags: Vec<Arc<str>> = opened.iter().flatten().flat_map(tags_of).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        let mut moments = HashMap::new();
+        if !tags.is_empty() {
+            let keys: Vec<Vec<u8>> = tags.iter().map(|tag| self.tag_key(tag)).collect();
+            let stored = self.get(&keys.iter().collect::<Vec<_>>()).await?;
+            let known = |moment: Option<Vec<u8>>| moment.as_deref().and_then(number);
+            moments = tags.into_iter().zip(stored.into_iter().map(known)).collect();
+        }
+        let holds = |opened: Opened<V>| {
+            let tags = tags_of(&opened);
+            let since = |tag| moments.get(tag).copied().flatten().is_some_and(|moment| moment <= opened.since);
+            tags.iter().all(since).then_some(opened.kept)
+        };
+        Ok(opened.into_iter().map(|opened| opened.and_then(holds)).collect())
+    }
+
+    /// What is stored of these, in their order.
+    async fn get(&self, keys: &[&Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, TierError> {
+        let mut request = pipe();
+        for some in keys.chunks(KEYS_A_COMMAND) {
+            request.cmd("MGET").arg(some);
+        }
+        let answers: Vec<Vec<Option<Vec<u8>>>> = self.ask(&request, "read from Redis").await?;
+        let stored: Vec<_> = answers.into_iter().flatten().collect();
+        let (asked, answered) = (keys.len(), stored.len());
+        let is_whole = asked == answered;
+        is_whole.then_some(stored).ok_or(TierError::Miscounted { asked, answered })
     }
 
     async fn write(&self, entries: &[Put<K, V>]) -> Result<(), TierError> {
@@ -110,23 +150,36 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
             let Some(key) = self.form.key(&put.key) else { continue };
             commands += 1;
             bytes += key.len();
-            match self.form.seal(&key, &put.kept) {
+            let lease_key = self.lease_key(&key);
+            match self.form.seal(&key, &put.kept, put.since) {
                 Some(value) if !put.keep_for.is_zero() => {
                     bytes += value.len();
-                    let keep_for_ms = u64::try_from(put.keep_for.as_millis()).unwrap_or(u64::MAX);
                     // A time of nothing is an error to the server, and so is one that it cannot add to now.
-                    let keep_for_ms = keep_for_ms.clamp(1, 1 << 45);
-                    request
-                        .cmd("SET")
-                        .arg(&key)
-                        .arg(value)
-                        .arg("PX")
-                        .arg(keep_for_ms)
-                        .ignore();
+                    let keep_for_ms = whole_ms(put.keep_for).clamp(1, 1 << 45);
+                    let tags = put.kept.details.as_ref().map_or(&[][..], |details| &details.tags);
+                    if put.lease.is_some() || !tags.is_empty() {
+                        let lease = put.lease.map_or_else(String::new, |lease| lease.to_string());
+                        let tags: Vec<Vec<u8>> = tags.iter().map(|tag| self.tag_key(tag)).collect();
+                        request
+                            .cmd("EVAL")
+                            .arg(scripts::PUT)
+                            .arg(3 + tags.len())
+                            .arg(&key)
+                            .arg(&lease_key)
+                            .arg(self.moment_key())
+                            .arg(tags)
+                            .arg(lease)
+                            .arg(value)
+                            .arg(keep_for_ms)
+                            .ignore();
+                    } else {
+                        request.cmd("SET").arg(&key).arg(value).arg("PX").arg(keep_for_ms).ignore();
+                        request.cmd("UNLINK").arg(&lease_key).ignore();
+                    }
                 }
                 // What was there before must be gone all the same.
                 _ => {
-                    request.cmd("UNLINK").arg(&key).ignore();
+                    request.cmd("UNLINK").arg(&key).arg(&lease_key).ignore();
                 }
             }
             if bytes >= REQUEST_BYTES {
@@ -141,11 +194,89 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         Ok(())
     }
 
+    /// Gives moments their first number, the server's time, where the server has none.
+    async fn begin_moments(&self) -> Result<(), TierError> {
+        let mut request = pipe();
+        request.cmd("EVAL").arg(scripts::BEGIN).arg(1).arg(self.moment_key());
+        let moments: Vec<Vec<u8>> = self.ask(&request, "read from Redis").await?;
+        if let [moment] = &moments[..]
+            && let Some(moment) = number(moment)
+        {
+            self.moment.fetch_max(moment, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn end_tags(&self, tags: &[Arc<str>]) -> Result<(), TierError> {
+        let keys: Vec<Vec<u8>> = tags.iter().map(|tag| self.tag_key(tag)).collect();
+        let mut request = pipe();
+        for keys in keys.chunks(KEYS_A_COMMAND) {
+            request
+                .cmd("EVAL")
+                .arg(scripts::INVALIDATE)
+                .arg(1 + keys.len())
+                .arg(self.moment_key())
+                .arg(keys)
+                .arg(whole_ms(REMEMBERS_TAGS_FOR))
+                .ignore();
+        }
+        self.send(&request).await
+    }
+
+    async fn lease(&self, keys: &[K], hold_for: Duration, anyway: bool) -> Result<Vec<Lease>, TierError> {
+        let hold_for_ms = whole_ms(hold_for).clamp(1, 1 << 45);
+        let mut request = pipe();
+        let mut asked = Vec::with_capacity(keys.len());
+        for key in keys {
+            let number = rand::random::<u64>();
+            let Some(key) = self.form.key(key) else {
+                // It is never stored: everybody fetches it for himself.
+                asked.push(None);
+                continue;
+            };
+            let set = request.cmd("SET").arg(self.lease_key(&key)).arg(number).arg("PX").arg(hold_for_ms);
+            if !anyway {
+                set.arg("NX");
+            }
+            asked.push(Some(number));
+        }
+        let mut answers = Vec::new();
+        let expected = asked.iter().flatten().count();
+        if expected > 0 {
+            answers = self.ask::<Vec<Option<String>>>(&request, "lease from Redis").await?;
+        }
+        if answers.len() != expected {
+            let (asked, answered) = (expected, answers.len());
+            return Err(TierError::Miscounted { asked, answered });
+        }
+        let mut answers = answers.into_iter();
+        let lease = |number: Option<u64>| match number {
+            None => Lease::Granted(0),
+            Some(number) => answers.next().flatten().map_or(Lease::Held, |_| Lease::Granted(number)),
+        };
+        Ok(asked.into_iter().map(lease).collect())
+    }
+
+    fn moment_key(&self) -> Vec<u8> {
+        format!("{};moment", self.form.namespace()).into_bytes()
+    }
+
+    fn tag_key(&self, tag: &str) -> Vec<u8> {
+        format!("{};tag:{tag}", self.form.namespace()).into_bytes()
+    }
+
+    fn lease_key(&self, key: &[u8]) -> Vec<u8> {
+        let name = format!("{};lease:", self.form.namespace());
+        [name.as_bytes(), &key[self.form.namespace().len() + 1..]].concat()
+    }
+
+    async fn ask<T: FromRedisValue>(&self, request: &Pipeline, what: &'static str) -> Result<T, TierError> {
+        let asked = self.link.run(async |connection| request.query_async(connection).await);
+        asked.await.map_err(failed(what))
+    }
+
     async fn send(&self, request: &Pipeline) -> Result<(), TierError> {
-        self.link
-            .run(async |connection| request.query_async::<()>(connection).await)
-            .await
-            .map_err(failed("write to Redis"))
+        self.ask(request, "write to Redis").await
     }
 
     async fn delete(&self, keys: &[Vec<u8>]) -> Result<(), TierError> {
@@ -154,20 +285,28 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         }
         let mut request = pipe();
         for some in keys.chunks(KEYS_A_COMMAND) {
-            request.cmd("UNLINK").arg(some).ignore();
+            let leases: Vec<Vec<u8>> = some.iter().map(|key| self.lease_key(key)).collect();
+            request.cmd("UNLINK").arg(some).arg(leases).ignore();
         }
         self.send(&request).await
     }
 
+    /// Leases go first: what is fetched now is not put behind this.
     async fn delete_all(&self) -> Result<(), TierError> {
-        let pattern = format!("{}:*", self.form.namespace());
+        for kind in [";lease:", ":"] {
+            self.delete_matching(&format!("{}{kind}*", self.form.namespace())).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete_matching(&self, pattern: &str) -> Result<(), TierError> {
         let mut cursor = 0_u64;
         loop {
             let mut step = pipe();
             step.cmd("SCAN")
                 .arg(cursor)
                 .arg("MATCH")
-                .arg(&pattern)
+                .arg(pattern)
                 .arg("COUNT")
                 .arg(SCAN_STEP);
             let answer: Vec<(u64, Vec<Vec<u8>>)> = self
@@ -179,7 +318,11 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                 let (asked, answered) = (1, answer.len());
                 return Err(TierError::Miscounted { asked, answered });
             };
-            self.delete(keys).await?;
+            if !keys.is_empty() {
+                let mut request = pipe();
+                request.cmd("UNLINK").arg(keys).ignore();
+                self.send(&request).await?;
+            }
             cursor = *next;
             if cursor == 0 {
                 return Ok(());
@@ -212,9 +355,39 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> Tier<K, V> for RedisTie
         Box::pin(self.delete_all())
     }
 
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            tags: true,
+            leases: true,
+            shared: true,
+        }
+    }
+
+    fn moment(&self) -> u64 {
+        self.moment.load(Ordering::Relaxed)
+    }
+
+    fn invalidate_tags<'a>(&'a self, tags: &'a [Arc<str>]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(self.end_tags(tags))
+    }
+
+    fn lease_many<'a>(
+        &'a self,
+        keys: &'a [K],
+        hold_for: Duration,
+        anyway: bool,
+    ) -> BoxFuture<'a, Result<Vec<Lease>, TierError>> {
+        Box::pin(self.lease(keys, hold_for, anyway))
+    }
+
     fn undecodable(&self) -> u64 {
         self.form.undecodable()
     }
+}
+
+/// A number as Redis keeps it.
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 fn failed(what: &'static str) -> impl FnOnce(RedisError) -> TierError {

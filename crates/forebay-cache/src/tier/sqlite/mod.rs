@@ -149,7 +149,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> SqliteTier<K, V> {
         let entries = written.iter().zip(stored);
         // Here and not on the thread, so that many values are decoded by many.
         Ok(entries
-            .map(|(key, stored)| self.form.open(key.as_deref()?, &stored?))
+            .map(|(key, stored)| Some(self.form.open(key.as_deref()?, &stored?)?.kept))
             .collect())
     }
 
@@ -157,7 +157,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> SqliteTier<K, V> {
         let (mut changes, mut bytes) = (Vec::new(), 0);
         for put in entries {
             let Some(key) = self.form.key(&put.key) else { continue };
-            let value = self.form.seal(&key, &put.kept).filter(|_| !put.keep_for.is_zero());
+            let value = self.form.seal(&key, &put.kept, put.since).filter(|_| !put.keep_for.is_zero());
             bytes += key.len() + value.as_ref().map_or(0, Vec::len);
             let expires_at_ms = unix_ms(SystemTime::now()).saturating_add(whole_ms(put.keep_for));
             changes.push(Change {

@@ -28,7 +28,7 @@ const OLD_MAX: usize = 16;
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(crate) struct Link {
     client: Client,
     state: Arc<Mutex<State>>,
 }
@@ -62,7 +62,7 @@ struct Watch<'a> {
 }
 
 impl Link {
-    pub(super) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         let state = Arc::default();
         Self { client, state }
     }
@@ -71,7 +71,7 @@ impl Link {
     ///
     /// # Cancel safety
     /// Dropped, what was sent may be carried out, and its answer is thrown away.
-    pub(super) async fn run<T>(
+    pub(crate) async fn run<T>(
         &self,
         call: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,
     ) -> RedisResult<T> {

@@ -1,0 +1,84 @@
+//! The backplane: by it the caches of several processes hear of one another's changes.
+//!
+//! Promises:
+//! - What is inserted, invalidated, marked stale or cleared here, a tag too, reaches the others' memory once the tiers have heard of it (or
+//!   were given the time of one read to): so who then asks a tier that is shared finds nothing older there.
+//! - It is sent until the backplane has taken it, however often that takes; what is sent again is heard again, which does no harm.
+//! - **An entry is served no longer than `max_lag` after another process's change of it was sent**, whatever becomes of connections, the
+//!   server or this process: while nothing is heard, entries are served until they are so old; and when it is heard again, what was known
+//!   before is not believed.
+//! - No value travels, so none can come late: who hears of a change forgets, supersedes its flights, and asks again.
+//! - Bounded: where more keys wait than tiers may owe, all are told to forget all.
+//!
+//! Does not know how changes travel (that is a [`Backplane`]'s), nor what forgetting is.
+//!
+//! How it is built: `outbox` has what waits to be sent, and sends it; `listening` hears, for as long as the cache lives; `redis` carries it.
+
+mod listening;
+mod outbox;
+#[cfg(feature = "redis")]
+pub mod redis;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::tier::TierError;
+
+pub(super) use listening::{Hearing, Listening};
+pub(super) use outbox::{Bounds, Outbox};
+
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Change<K> {
+    /// This key's value, or it was invalidated.
+    Key(K),
+    /// This key was marked stale.
+    Stale(K),
+    /// This tag was invalidated.
+    Tag(String),
+    /// All keys.
+    All,
+}
+
+/// Carries changes from each process to all others.
+///
+/// # What a backplane sees to
+/// - What one process sends is heard by every other that [began](Ear::began) to listen before and has not stopped, in the order sent; its own it
+///   need not hear.
+/// - Its futures do not block the thread.
+pub trait Backplane<K>: Send + Sync + 'static {
+    /// Sends these.
+    ///
+    /// # Errors
+    /// When others may not hear of some. All are then sent again.
+    fn send<'a>(&'a self, changes: &'a [Change<K>]) -> BoxFuture<'a, Result<(), TierError>>;
+
+    /// Listens until it cannot go on; then it is called again after a pause. Tells the ear when it has begun, what it hears, and often within
+    /// `max_lag` that it still does.
+    fn listen<'a>(&'a self, ear: &'a dyn Ear<K>, max_lag: Duration) -> BoxFuture<'a, TierError>;
+}
+
+/// Who hears of changes.
+pub trait Ear<K>: Send + Sync {
+    /// From now on all that is sent will be heard.
+    fn began(&self);
+    /// The present moment, for [`heard_up_to`](Self::heard_up_to).
+    fn now(&self) -> Moment;
+    /// All that was sent before that moment has been heard.
+    fn heard_up_to(&self, moment: Moment);
+    /// Others have made these changes.
+    fn heard(&self, changes: Vec<Change<K>>);
+}
+
+/// A moment of a cache's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub(super) u64);
+
+/// What a cache was given to carry its changes by.
+pub(super) struct Carrier<K> {
+    pub(super) backplane: Arc<dyn Backplane<K>>,
+    pub(super) max_lag: Duration,
+}

@@ -1,0 +1,75 @@
+//! What other processes hear of this one's changes, and what this one does when it hears of theirs.
+//!
+//! Promises: as if they had been made here, but that nobody is told again, and that tiers which all share are left alone.
+
+use std::sync::Arc;
+
+use super::backplane::{Change, Hearing, Outbox};
+use super::core::Core;
+use super::tier::By;
+use forebay_batch::load::Key;
+use tokio::runtime::Handle;
+
+impl<K, V, E> Core<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Tells the others, if there are any.
+    pub(super) fn tell(&self, tell: impl FnOnce(&Arc<Outbox<K>>, Option<Handle>)) {
+        if let Some(outbox) = &self.outbox {
+            tell(&outbox.0, self.runtime());
+        }
+    }
+
+    /// Begins to listen to the others, if there are any and nothing listens.
+    pub(super) fn listen(self: &Arc<Self>) {
+        if let (Some(listening), Some(runtime)) = (&self.listening, self.runtime()) {
+            listening.begin(self, &runtime);
+        }
+    }
+}
+
+/// The outbox, until the cache is gone.
+pub(super) struct Own<K>(pub(super) Arc<Outbox<K>>);
+
+impl<K> Drop for Own<K> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<K, V, E> Hearing<K> for Core<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn began_to_hear(&self) {
+        for key in self.flights.keys() {
+            self.source.invalidate(&key);
+        }
+        self.source.invalidate_all();
+        // What flies may have read before a change that was not heard.
+        self.flights
+            .supersede_all(|| self.terms.news.begin_at(self.time.now()));
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.time.now()
+    }
+
+    fn heard_up_to(&self, at_ms: u64) {
+        self.terms.news.heard_up_to(at_ms);
+    }
+
+    fn heard(&self, change: Change<K>) {
+        match change {
+            Change::Key(key) => self.forget(self.store.hash(&key), &key, By::Another),
+            Change::Stale(key) => self.take_for_stale(self.store.hash(&key), &key, By::Another),
+            Change::Tag(tag) => self.forget_tag(&tag, By::Another),
+            Change::All => self.forget_all(By::Another),
+        }
+    }
+}

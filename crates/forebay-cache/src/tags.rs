@@ -1,0 +1,185 @@
+//! Tags: when each was last invalidated.
+//!
+//! Promises:
+//! - To invalidate a tag takes one look into a table, however many entries carry it; entries are told by what they remember.
+//! - Moments are counted, not timed: what was fetched by a fetch that began before a tag was invalidated never holds again, and what
+//!   was fetched by one that began after it does, whatever clocks do.
+//! - Memory is bounded by the tags of the entries that are there: a tag that nobody carries is forgotten, and what a flight in the air may
+//!   yet bring with it is taken for invalidated if anything that was forgotten was invalidated since that flight began.
+//!
+//! Does not know entries, flights or keys.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Below so many tags nothing is forgotten.
+const FORGETS_FROM: usize = 1_024;
+
+/// All tags of a cache.
+pub(super) struct Tags {
+    /// How many times a tag was invalidated: the present moment.
+    now: AtomicU64,
+    table: Mutex<Table>,
+}
+
+struct Table {
+    known: HashMap<Arc<str>, Arc<Tag>, RandomState>,
+    /// When a tag that is forgotten was last invalidated.
+    forgotten: u64,
+    /// When there are so many, it is time to forget some.
+    forgets_at: usize,
+}
+
+#[derive(Debug)]
+struct Tag {
+    invalidated_at: AtomicU64,
+}
+
+/// The tags of an entry, and since when it is known.
+#[derive(Debug)]
+pub(super) struct Tagged {
+    tags: Box<[Arc<Tag>]>,
+    since: u64,
+}
+
+impl Tags {
+    pub(super) fn new() -> Self {
+        Self {
+            now: AtomicU64::new(0),
+            table: Mutex::new(Table {
+                known: HashMap::default(),
+                forgotten: 0,
+                forgets_at: FORGETS_FROM,
+            }),
+        }
+    }
+
+    /// The present moment. What is fetched from now on knows of all that was invalidated before.
+    pub(super) fn now(&self) -> u64 {
+        self.now.load(Ordering::Acquire)
+    }
+
+    /// What an entry with these tags remembers, whose fetch began at that moment.
+    pub(super) fn tagged(&self, names: &[Arc<str>], since: u64) -> Tagged {
+        let mut table = self.table.lock();
+        let tags = names.iter().map(|name| table.tag(name)).collect();
+        Tagged { tags, since }
+    }
+
+    /// What has this tag and is known now does not hold any more.
+    pub(super) fn invalidate(&self, name: &str) {
+        let mut table = self.table.lock();
+        let tag = table.tag(&Arc::from(name));
+        // Only who has the lock writes it.
+        let moment = self.now.load(Ordering::Relaxed) + 1;
+        self.now.store(moment, Ordering::Release);
+        tag.invalidated_at.store(moment, Ordering::Release);
+    }
+
+    /// How many are remembered.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.table.lock().known.len()
+    }
+}
+
+impl Table {
+    fn tag(&mut self, name: &Arc<str>) -> Arc<Tag> {
+        if let Some(tag) = self.known.get(name) {
+            return Arc::clone(tag);
+        }
+        if self.known.len() >= self.forgets_at {
+            self.forget();
+        }
+        let tag = Arc::new(Tag {
+            invalidated_at: AtomicU64::new(self.forgotten),
+        });
+        self.known.insert(Arc::clone(name), Arc::clone(&tag));
+        tag
+    }
+
+    /// Forgets the tags that no entry carries.
+    fn forget(&mut self) {
+        let forgotten = &mut self.forgotten;
+        self.known.retain(|_, tag| {
+            let carried = Arc::strong_count(tag) > 1;
+            if !carried {
+                *forgotten = (*forgotten).max(tag.invalidated_at.load(Ordering::Relaxed));
+            }
+            carried
+        });
+        self.forgets_at = FORGETS_FROM.max(2 * self.known.len());
+        self.known.shrink_to(self.forgets_at);
+    }
+}
+
+impl Tagged {
+    /// Whether none of the tags was invalidated since.
+    pub(super) fn holds(&self) -> bool {
+        let holds = |tag: &Arc<Tag>| tag.invalidated_at.load(Ordering::Acquire) <= self.since;
+        self.tags.iter().all(holds)
+    }
+
+    /// Whether it holds for somebody who asked at that moment, before it had come: as far as can be told, it was not invalidated between its
+    /// fetch's beginning and then.
+    pub(super) fn held_at(&self, moment: u64) -> bool {
+        moment <= self.since || self.holds()
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<Arc<str>> {
+        names.iter().map(|name| Arc::from(*name)).collect()
+    }
+
+    #[test]
+    fn what_was_known_before_does_not_hold_and_what_is_known_after_does() {
+        let tags = Tags::new();
+        let before = tags.now();
+        let old = tags.tagged(&names(&["a", "b"]), before);
+        let other = tags.tagged(&names(&["c"]), before);
+        assert!(old.holds());
+        tags.invalidate("b");
+        // One that had begun before, and comes after.
+        let late = tags.tagged(&names(&["b"]), before);
+        let new = tags.tagged(&names(&["a", "b"]), tags.now());
+        assert_eq!((old.holds(), late.holds(), new.holds(), other.holds()), (false, false, true, true));
+        tags.invalidate("a");
+        assert!(!new.holds());
+    }
+
+    #[test]
+    fn who_asked_before_is_answered_and_who_asked_after_is_not() {
+        let tags = Tags::new();
+        let began = tags.now();
+        tags.invalidate("a");
+        let asked = tags.now();
+        let late = tags.tagged(&names(&["a"]), began);
+        assert!(late.held_at(began) && !late.held_at(asked));
+        let other = tags.tagged(&names(&["b"]), began);
+        assert!(other.held_at(asked));
+    }
+
+    #[test]
+    fn a_tag_that_nobody_carries_is_forgotten_and_what_was_on_its_way_does_not_hold() {
+        let tags = Tags::new();
+        let began = tags.now();
+        let kept: Vec<_> = (0..100).map(|n| tags.tagged(&names(&[&format!("kept{n}")]), began)).collect();
+        for n in 0..10_000 {
+            tags.invalidate(&format!("tag{n}"));
+        }
+        assert!(tags.len() <= FORGETS_FROM + 1, "{} are remembered", tags.len());
+        assert!(kept.iter().all(Tagged::holds), "others are not concerned");
+        assert!(!tags.tagged(&names(&["tag5"]), began).holds());
+        assert!(tags.tagged(&names(&["tag5"]), tags.now()).holds());
+        tags.invalidate("kept7");
+        assert_eq!(kept.iter().filter(|kept| kept.holds()).count(), 99);
+    }
+}

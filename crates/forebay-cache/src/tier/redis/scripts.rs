@@ -1,0 +1,49 @@
+//! What must happen at one moment on the server (Lua, as `EVAL` takes it).
+//!
+//! A moment is a number that only grows: the server's time in microseconds, or one more than the one before, so that it goes on growing where
+//! the server has lost it. Leases are those of Nishtala et al., "Scaling Memcache at Facebook" (NSDI 2013): a deletion takes the lease away, and
+//! what was fetched before it cannot be put any more.
+
+/// The present moment of `KEYS[1]`; the first if there was none.
+pub(super) const BEGIN: &str = "
+local time = redis.call('TIME')
+redis.call('SET', KEYS[1], string.format('%.0f', time[1] * 1000000 + time[2]), 'NX')
+return redis.call('GET', KEYS[1])
+";
+
+/// The next moment of `KEYS[1]` is the one at which the tags behind it were invalidated; kept for `ARGV[1]` milliseconds.
+pub(super) const INVALIDATE: &str = "
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local last = tonumber(redis.call('GET', KEYS[1]) or '0')
+if now <= last then now = last + 1 end
+local moment = string.format('%.0f', now)
+redis.call('SET', KEYS[1], moment)
+for i = 2, #KEYS do
+  redis.call('SET', KEYS[i], moment, 'PX', ARGV[1])
+end
+return 1
+";
+
+/// Puts the value `ARGV[2]` at `KEYS[1]` for `ARGV[3]` milliseconds: if the lease `ARGV[1]` is empty, or still the one at `KEYS[2]`, which
+/// ends. Tags, `KEYS[4]` and so on, that nobody knows of any more begin at the present moment of `KEYS[3]`.
+pub(super) const PUT: &str = "
+if ARGV[1] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('UNLINK', KEYS[2])
+if #KEYS > 3 then
+  local moment = redis.call('GET', KEYS[3])
+  if not moment then
+    local time = redis.call('TIME')
+    moment = string.format('%.0f', time[1] * 1000000 + time[2])
+    redis.call('SET', KEYS[3], moment)
+  end
+  for i = 4, #KEYS do
+    if not redis.call('SET', KEYS[i], moment, 'NX', 'PX', ARGV[3])
+      and redis.call('PTTL', KEYS[i]) < tonumber(ARGV[3]) then
+      redis.call('PEXPIRE', KEYS[i], ARGV[3])
+    end
+  end
+end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+";
