@@ -103,6 +103,7 @@ impl<V> Kept<V> {
 
 /// What a tier is to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Put<K, V> {
     /// For this key.
     pub key: K,
@@ -114,6 +115,19 @@ pub struct Put<K, V> {
     pub since: u64,
     /// If there is one, it is kept only while that lease is held, and ends it. Without one it is kept whoever fetches the key.
     pub lease: Option<u64>,
+}
+
+impl<K, V> Put<K, V> {
+    /// A value without tags, whoever fetches the key.
+    pub fn new(key: K, kept: Kept<V>, keep_for: Duration) -> Self {
+        Self {
+            key,
+            kept,
+            keep_for,
+            since: 0,
+            lease: None,
+        }
+    }
 }
 
 /// What became of the wish to be the one who fetches a key.

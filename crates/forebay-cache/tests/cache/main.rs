@@ -17,6 +17,7 @@ mod model;
 mod nested;
 mod panics;
 mod pitfalls;
+mod said;
 mod states;
 mod stress;
 mod timeouts;

@@ -27,15 +27,12 @@ fn at(milliseconds: u64) -> SystemTime {
 }
 
 fn some(value: &str) -> Kept<String> {
-    Kept {
-        value: Some(value.to_owned()),
-        fetched_at: at(7),
-    }
+    Kept::new(Some(value.to_owned()), at(7))
 }
 
 fn put(key: u64, kept: Kept<String>) -> Put<u64, String> {
     let keep_for = HOUR;
-    Put { key, kept, keep_for }
+    Put::new(key, kept, keep_for)
 }
 
 async fn values(tier: &impl Tier<u64, String>, keys: &[u64]) -> Vec<Option<String>> {
@@ -45,10 +42,7 @@ async fn values(tier: &impl Tier<u64, String>, keys: &[u64]) -> Vec<Option<Strin
 
 /// What every tier sees to. It stores keys of at most 10 bytes and values of at most 60,000.
 async fn keeps_the_contract(tier: &impl Tier<u64, String>) {
-    let missing = Kept {
-        value: None,
-        fetched_at: at(8),
-    };
+    let missing = Kept::new(None, at(8));
     assert_eq!(tier.get_many(&[]).await.unwrap(), []);
     assert_eq!(tier.get_many(&[1, 2]).await.unwrap(), [None, None]);
     tier.put_many(&[put(1, some("one")), put(2, missing.clone()), put(3, some(""))])
@@ -61,10 +55,7 @@ async fn keeps_the_contract(tier: &impl Tier<u64, String>) {
         [Some(some("")), None, Some(missing), Some(some("one")), Some(some(""))]
     );
     // Each instead of what was there.
-    let newer = Kept {
-        fetched_at: at(9),
-        ..some("two")
-    };
+    let newer = Kept::new(Some("two".to_owned()), at(9));
     tier.put_many(&[put(2, newer.clone())]).await.unwrap();
     assert_eq!(tier.get_many(&[2]).await.unwrap(), [Some(newer)]);
     tier.delete_many(&[1, 9]).await.unwrap();
@@ -76,10 +67,7 @@ async fn keeps_the_contract(tier: &impl Tier<u64, String>) {
         .await
         .unwrap();
     assert_eq!(values(tier, &[2, 4]).await, [None, Some("four".into())]);
-    let none_at_all = Put {
-        keep_for: Duration::ZERO,
-        ..put(4, some("never"))
-    };
+    let none_at_all = Put::new(4, some("never"), Duration::ZERO);
     tier.put_many(&[none_at_all]).await.unwrap();
     assert_eq!(values(tier, &[4]).await, [None]);
     // A key that cannot be written is as if it were not there.

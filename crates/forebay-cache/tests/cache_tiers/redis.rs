@@ -26,14 +26,8 @@ async fn each_form_is_read_by_its_own_kind() {
 async fn values_expire_in_the_server() {
     let redis = Redis::start().unwrap();
     let tier = open(&redis, form());
-    let short = Put {
-        keep_for: Duration::from_micros(300),
-        ..put(1, some("short"))
-    };
-    let long = Put {
-        keep_for: Duration::MAX,
-        ..put(2, some("long"))
-    };
+    let short = Put::new(1, some("short"), Duration::from_micros(300));
+    let long = Put::new(2, some("long"), Duration::MAX);
     tier.put_many(&[short, long, put(3, some("an hour"))]).await.unwrap();
     let left = |key: &str| -> i64 {
         let answer = redis.command(&["PTTL", key]).unwrap();

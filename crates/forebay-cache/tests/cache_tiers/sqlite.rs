@@ -252,10 +252,7 @@ async fn the_file_stays_within_its_bytes() {
 async fn what_has_expired_is_not_read_and_goes() {
     let (_folder, path) = place();
     let tier = open(&path);
-    let over = |key| Put {
-        keep_for: Duration::from_millis(1),
-        ..put(key, some("over"))
-    };
+    let over = |key| Put::new(key, some("over"), Duration::from_millis(1));
     tier.put_many(&(0..1000).map(over).collect::<Vec<_>>()).await.unwrap();
     tier.put_many(&[put(5000, some("stays"))]).await.unwrap();
     wait_until_over().await;

@@ -65,7 +65,7 @@ impl Fake {
     }
 
     pub(super) fn kept(&self, key: u64) -> Option<Kept<u64>> {
-        self.0.kept.lock().get(&key).copied()
+        self.0.kept.lock().get(&key).cloned()
     }
 
     pub(super) fn kept_for(&self, key: u64) -> Duration {
@@ -121,7 +121,7 @@ impl Tier<u64, u64> for Fake {
         let keys = entries.iter().map(|put| put.key).collect();
         Box::pin(self.call("put", keys, &self.0.changes, move || {
             for put in entries {
-                self.keep(put.key, put.kept);
+                self.keep(put.key, put.kept.clone());
                 self.0.kept_for.lock().insert(put.key, put.keep_for);
             }
         }))

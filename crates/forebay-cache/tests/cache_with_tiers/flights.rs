@@ -198,19 +198,19 @@ async fn tiers_are_asked_in_order_and_what_a_lower_one_has_is_carried_up() {
     let (database, upper, lower) = (Database::open(), Fake::new("upper"), Fake::new("lower"));
     let cache = database.cache(upper.clone()).tier(lower.clone()).build();
     let kept = aged(Some(10), secs(7));
-    lower.keep(1, kept);
+    lower.keep(1, kept.clone());
     upper.keep(2, aged(Some(20), secs(1)));
     lower.keep(2, aged(Some(22), secs(1)));
     assert_eq!((value(&cache, 1).await, value(&cache, 2).await), (Some(10), Some(20)));
     cache.settled().await;
-    assert_eq!(upper.kept(1), Some(kept), "carried up, and as old as it was");
+    assert_eq!(upper.kept(1), Some(kept.clone()), "carried up, and as old as it was");
     let left = upper.kept_for(1);
     assert!(left > HOUR - secs(10) && left <= HOUR - secs(7), "{left:?}");
     assert_eq!(lower.calls("get"), [[1]], "asked for what the upper one had");
     assert!(database.fetched().is_empty());
     // A lower one's answer holds also where the upper one fails.
     upper.all(Mood::Fails);
-    lower.keep(3, kept);
+    lower.keep(3, kept.clone());
     assert_eq!(value(&cache, 3).await, Some(10));
 }
 

@@ -149,16 +149,12 @@ fn redis_tier(address: &str) -> RedisTier<u64, u64> {
 /// A value that was fetched so long ago by somebody.
 fn aged(value: Option<u64>, age: Duration) -> Kept<u64> {
     let fetched_at = SystemTime::now() - age;
-    Kept { value, fetched_at }
+    Kept::new(value, fetched_at)
 }
 
 /// The same, to be kept for an hour.
 fn put(key: u64, value: Option<u64>, age: Duration) -> Put<u64, u64> {
-    Put {
-        key,
-        kept: aged(value, age),
-        keep_for: HOUR,
-    }
+    Put::new(key, aged(value, age), HOUR)
 }
 
 /// The counts of the first tier.

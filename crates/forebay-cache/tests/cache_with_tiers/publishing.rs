@@ -60,10 +60,7 @@ async fn a_named_cache_publishes_each_tiers_counts() {
     settings.failures_to_open = 2;
     let cache = database.cache(upper).tier(lower.clone()).tier_settings(settings);
     let cache = cache.name("products").capacity(0).build();
-    let future = Kept {
-        value: Some(99),
-        fetched_at: SystemTime::now() + HOUR,
-    };
+    let future = Kept::new(Some(99), SystemTime::now() + HOUR);
     lower.keep(3, future);
     for key in [1, 1, 2, 3] {
         value(&cache, key).await;

@@ -1,5 +1,6 @@
 //! Fills, inserts and invalidations.
 
+use crate::tier::By;
 use tokio::time::advance;
 
 use super::*;
@@ -34,7 +35,7 @@ async fn a_deletion_is_owed_until_it_is_acknowledged_and_its_key_not_read() {
         fake.keep(1, kept(10, epoch()));
         fake.keep(2, kept(20, epoch()));
         *fake.deletes.lock() = mood;
-        drop(tiers.invalidate(1));
+        drop(tiers.invalidate(1, By::This));
         for _ in 0..50 {
             assert_eq!(read(&tiers, &[1, 2]).await, [None, Some(20)], "{mood:?}");
             advance(ms(1_000)).await;
@@ -57,7 +58,7 @@ async fn what_is_owed_is_tried_again_after_pauses_that_double_to_their_limit() {
     let fake = Fake::new("ill");
     let tiers = tiers(&[&fake]);
     *fake.deletes.lock() = Mood::Fails;
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     while fake.calls("delete").len() < 14 {
         tokio::time::sleep(ms(10)).await;
     }
@@ -106,7 +107,7 @@ async fn the_latest_change_of_a_key_wins_also_while_a_batch_is_out() {
     settle().await;
     assert_eq!(fake.calls("put").len(), 1);
     // All of these while the first is out.
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     tiers.insert_with(put(1, 11, epoch()));
     tiers.fill_with(put(1, 12, epoch()));
     assert_eq!(stats(&tiers).owed, 1, "the last one stands for the invalidation too");
@@ -123,7 +124,7 @@ async fn a_fill_after_an_invalidation_that_failed_still_owes_it() {
     let tiers = tiers(&[&fake]);
     fake.keep(1, kept(9, epoch()));
     *fake.is_gated.lock() = true;
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     settle().await;
     // The deletion is out; this waits behind it, and alone would be dropped on failure.
     tiers.fill_with(put(1, 10, epoch()));
@@ -151,7 +152,7 @@ async fn changes_go_in_batches_of_at_most_512_what_is_owed_first() {
         tiers.fill_with(put(key, key, epoch()));
     }
     for key in 1001..=1600 {
-        drop(tiers.invalidate(key));
+        drop(tiers.invalidate(key, By::This));
     }
     *fake.is_gated.lock() = false;
     fake.gate.add_permits(2);
@@ -171,7 +172,7 @@ async fn a_full_tier_refuses_puts_and_deletions_go_on() {
         fake.keep(key, kept(9, epoch()));
         tiers.fill_with(put(100 + key, 1, epoch()));
         if key % 2 == 0 {
-            drop(tiers.invalidate(key));
+            drop(tiers.invalidate(key, By::This));
         } else {
             tiers.insert_with(put(key, 10, epoch()));
         }
@@ -219,7 +220,7 @@ async fn a_tier_whose_reads_work_again_gets_what_is_owed_at_once() {
     let fake = Fake::new("ill");
     let tiers = tiers(&[&fake]);
     fake.all(Mood::Fails);
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     // The pause has grown to half a minute, and the breaker is open.
     while fake.calls("delete").len() < 12 {
         read(&tiers, &[2]).await;

@@ -1,5 +1,6 @@
 //! Clears, watermarks, bounds.
 
+use crate::tier::By;
 use tokio::time::advance;
 
 use super::*;
@@ -10,7 +11,7 @@ async fn nothing_that_was_there_is_read_after_a_clear_though_the_tier_does_not_d
     let tiers = tiers(&[&fake]);
     fake.keep(1, kept(10, epoch()));
     *fake.deletes.lock() = Mood::Fails;
-    drop(tiers.clear());
+    drop(tiers.clear(By::This));
     assert_eq!(read(&tiers, &[1]).await, [None]);
     assert_eq!(stats(&tiers).owed, 1);
     for _ in 0..60 {
@@ -42,7 +43,7 @@ async fn changes_from_before_a_clear_are_forgotten_and_those_after_it_come_after
     tiers.fill_with(put(2, 20, epoch()));
     tiers.insert_with(put(3, 30, epoch()));
     advance(ms(1)).await;
-    drop(tiers.clear());
+    drop(tiers.clear(By::This));
     advance(ms(1)).await;
     tiers.fill_with(put(4, 40, epoch() + ms(2)));
     *fake.is_gated.lock() = false;
@@ -74,7 +75,7 @@ async fn fills_over_the_bound_are_dropped_and_give_way_to_what_is_owed() {
     assert_eq!(stats(&tiers).dropped, 1);
     // The oldest fill makes room.
     fake.keep(4, kept(9, epoch()));
-    drop(tiers.invalidate(4));
+    drop(tiers.invalidate(4, By::This));
     *fake.is_gated.lock() = false;
     fake.gate.add_permits(2);
     tiers.settled().await;
@@ -94,7 +95,7 @@ async fn more_owed_deletions_than_the_bound_become_a_watermark_and_a_clear() {
     advance(ms(10)).await;
     fake.changes(Mood::Fails);
     for key in 0..100 {
-        drop(tiers.invalidate(key));
+        drop(tiers.invalidate(key, By::This));
     }
     assert_eq!(
         read(&tiers, &[50, 150]).await,
@@ -102,7 +103,7 @@ async fn more_owed_deletions_than_the_bound_become_a_watermark_and_a_clear() {
         "up to the bound only they are not read"
     );
     assert_eq!((stats(&tiers).owed, stats(&tiers).overflows), (100, 0));
-    drop(tiers.invalidate(100));
+    drop(tiers.invalidate(100, By::This));
     assert_eq!(stats(&tiers).overflows, 1);
     let all: Vec<u64> = (0..200).collect();
     for _ in 0..50 {

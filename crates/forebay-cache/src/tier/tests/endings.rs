@@ -1,5 +1,6 @@
 //! Settling, shutting down, and what is left behind.
 
+use crate::tier::By;
 use futures_util::poll;
 use tokio::runtime::Builder;
 use tokio::time::advance;
@@ -12,12 +13,12 @@ async fn settled_waits_for_what_was_asked_before_and_not_for_more() {
     let tiers = tiers(&[&fast, &slow]);
     tiers.settled().await;
     *slow.is_gated.lock() = true;
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     let mut settled = Box::pin(tiers.settled());
     settle().await;
     assert!(poll!(settled.as_mut()).is_pending(), "one tier has not acknowledged");
     // Asked later: waits in line, and then hangs for good.
-    drop(tiers.invalidate(2));
+    drop(tiers.invalidate(2, By::This));
     slow.gate.add_permits(2);
     settled.await;
     let mut later = Box::pin(tiers.settled());
@@ -30,10 +31,10 @@ async fn a_key_that_is_changed_again_and_again_still_settles() {
     let fake = Fake::new("slow");
     let tiers = tiers(&[&fake]);
     *fake.is_gated.lock() = true;
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     let mut settled = Box::pin(tiers.settled());
     settle().await;
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     fake.gate.add_permits(2);
     settle().await;
     assert!(
@@ -48,7 +49,7 @@ async fn without_handles_what_waits_is_tried_once_more_and_given_up() {
     let handle = tiers(&[&fake]);
     let other = handle.clone();
     fake.changes(Mood::Fails);
-    drop(handle.invalidate(1));
+    drop(handle.invalidate(1, By::This));
     while fake.calls("delete").len() < 10 {
         tokio::time::sleep(ms(100)).await;
     }
@@ -71,7 +72,7 @@ async fn without_handles_what_works_is_done() {
     let fake = Fake::new("well");
     let tiers = tiers(&[&fake]);
     fake.keep(1, kept(9, epoch()));
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     tiers.fill_with(put(2, 20, epoch()));
     drop(tiers);
     settle().await;
@@ -93,7 +94,7 @@ fn what_a_runtime_left_undone_the_next_one_does() {
     let tiers = first.block_on(async {
         let tiers = tiers(&[&fake]);
         *fake.is_gated.lock() = true;
-        drop(tiers.invalidate(1));
+        drop(tiers.invalidate(1, By::This));
         settle().await;
         assert_eq!(fake.calls("delete").len(), 1);
         tiers
@@ -102,7 +103,7 @@ fn what_a_runtime_left_undone_the_next_one_does() {
     *fake.is_gated.lock() = false;
     fake.keep(1, kept(9, epoch()));
     // Outside of any runtime: nobody can send it, and it is owed all the same.
-    drop(tiers.invalidate(2));
+    drop(tiers.invalidate(2, By::This));
     assert_eq!(stats(&tiers).owed, 2);
     runtime().block_on(async {
         assert_eq!(read(&tiers, &[1]).await, [None]);

@@ -153,14 +153,14 @@ impl Tier<u64, u64> for Fake {
         Box::pin(self.call("get", keys.len(), &self.reads, move |mood| {
             let kept = self.kept.lock();
             let short = usize::from(mood == Mood::Miscounts);
-            keys.iter().skip(short).map(|key| kept.get(key).copied()).collect()
+            keys.iter().skip(short).map(|key| kept.get(key).cloned()).collect()
         }))
     }
 
     fn put_many<'a>(&'a self, entries: &'a [Put<u64, u64>]) -> BoxFuture<'a, Result<(), TierError>> {
         Box::pin(self.change("put", entries.len(), &self.puts, move |_| {
             for put in entries {
-                self.keep(put.key, put.kept);
+                self.keep(put.key, put.kept.clone());
                 self.kept_for.lock().insert(put.key, put.keep_for);
             }
         }))
@@ -191,11 +191,11 @@ fn settings() -> TierSettings {
 /// Changes in one go, as no lock of the core is held here.
 impl<V: Clone + Send + Sync + 'static> Tiers<u64, V> {
     fn fill_with(&self, put: Put<u64, V>) {
-        drop(self.fill(self.prepare(put)));
+        drop(self.fill(self.prepare(put.key, put.kept, put.keep_for, &self.before()), None));
     }
 
     fn insert_with(&self, put: Put<u64, V>) {
-        drop(self.insert(self.prepare(put)));
+        drop(self.insert(self.prepare(put.key, put.kept, put.keep_for, &self.before())));
     }
 }
 
@@ -210,16 +210,12 @@ fn tiers(fakes: &[&Arc<Fake>]) -> Tiers<u64, u64> {
 
 fn kept(value: u64, fetched_at: SystemTime) -> Kept<u64> {
     let value = Some(value);
-    Kept { value, fetched_at }
+    Kept::new(value, fetched_at)
 }
 
 /// To be kept for an hour.
 fn put(key: u64, value: u64, fetched_at: SystemTime) -> Put<u64, u64> {
-    Put {
-        key,
-        kept: kept(value, fetched_at),
-        keep_for: Duration::from_secs(3600),
-    }
+    Put::new(key, kept(value, fetched_at), Duration::from_secs(3600))
 }
 
 async fn read(tiers: &Tiers<u64, u64>, keys: &[u64]) -> Vec<Option<u64>> {

@@ -1,5 +1,6 @@
 //! Reading through tiers that are well, ill and in between.
 
+use crate::tier::By;
 use futures_util::poll;
 use tokio::time::advance;
 
@@ -33,17 +34,14 @@ async fn a_lower_tiers_value_is_put_into_the_upper_ones_with_its_age() {
     settings.keep_for = ms(10_000);
     settings.keep_missing_for = ms(5_000);
     let tiers = tiers_with(&[&upper, &middle, &lower], settings);
-    let missing = Kept {
-        value: None,
-        fetched_at: epoch(),
-    };
+    let missing = Kept::new(None, epoch());
     lower.keep(1, kept(10, epoch()));
-    lower.keep(2, missing);
+    lower.keep(2, missing.clone());
     lower.keep(3, kept(30, epoch() - ms(9_000)));
     advance(ms(1_000)).await;
     assert_eq!(
         tiers.get_many(&[2]).await,
-        [Some(missing)],
+        [Some(missing.clone())],
         "that the source has none is worth knowing"
     );
     tiers.get_many(&[1, 3]).await;
@@ -154,7 +152,7 @@ async fn a_read_that_began_before_a_change_does_not_bring_the_old_value() {
 
     // Acknowledged by all tiers before the read is back: nothing is owed any more, and still the value is old.
     let invalidated = changed_during_a_read(async |tiers| {
-        drop(tiers.invalidate(1));
+        drop(tiers.invalidate(1, By::This));
         tiers.settled().await;
     });
     let (read, upper) = invalidated.await;
@@ -173,7 +171,7 @@ async fn a_read_that_began_before_a_change_does_not_bring_the_old_value() {
     assert_eq!((read, upper.value(1)), (vec![None, Some(20)], Some(11)));
 
     let cleared = changed_during_a_read(async |tiers| {
-        drop(tiers.clear());
+        drop(tiers.clear(By::This));
         tiers.settled().await;
     });
     let (read, upper) = cleared.await;
@@ -186,7 +184,7 @@ async fn a_waiting_change_is_not_replaced_by_a_value_that_comes_up() {
     let tiers = tiers(&[&upper, &lower]);
     upper.keep(1, kept(9, epoch()));
     *upper.is_gated.lock() = true;
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     settle().await;
     // Meanwhile another process has put its value into the shared tier.
     lower.keep(1, kept(10, epoch()));

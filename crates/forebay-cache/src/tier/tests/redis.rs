@@ -1,6 +1,7 @@
 //! The tiers over a real Redis that is killed, paused, full, cut off and garbled: a reader is never failed nor held up for longer
 //! than the timeout, nothing old is read, and all is well again by itself.
 
+use crate::tier::By;
 use testbed::{Behaviour, Proxy, Redis};
 
 use super::super::redis::RedisTier;
@@ -103,7 +104,7 @@ async fn an_invalidation_while_the_server_is_down_is_done_when_it_is_back_and_no
     tiers.settled().await;
     redis.kill9().unwrap();
     for key in 0..50 {
-        drop(tiers.invalidate(key));
+        drop(tiers.invalidate(key, By::This));
         tiers.insert_with(now(50 + key, 10));
     }
     let all: Vec<u64> = (0..100).collect();
@@ -150,7 +151,7 @@ async fn a_paused_server_holds_readers_up_for_no_longer_than_the_timeout_and_the
         "neither skipped nor a probe"
     );
     // An invalidation does not wait for it.
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     assert_eq!(stats(&tiers).owed, 1);
     redis.resume().unwrap();
     tokio::time::timeout(SOON, tiers.settled()).await.unwrap();
@@ -173,7 +174,7 @@ async fn a_change_left_on_a_silent_connection_is_not_done_after_a_later_one() {
         read(&tiers, &[1]).await;
         assert!(Instant::now() < until, "{:?}", tiers.stats());
     }
-    drop(tiers.invalidate(1));
+    drop(tiers.invalidate(1, By::This));
     tiers.settled().await;
     assert_eq!(redis.command(&["EXISTS", "test:1"]).unwrap(), ":0\r\n");
     proxy.release();
@@ -215,7 +216,7 @@ async fn a_full_server_is_read_and_deletions_reach_it() {
     assert!(stats.errors >= 1 && stats.dropped >= 10);
     // The application's own value cannot be kept; the old one is gone all the same.
     tiers.insert_with(now(2, 22));
-    drop(tiers.invalidate(3));
+    drop(tiers.invalidate(3, By::This));
     tokio::time::timeout(SOON, tiers.settled()).await.unwrap();
     assert_eq!(redis.command(&["EXISTS", "test:2", "test:3"]).unwrap(), ":0\r\n");
     redis.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();

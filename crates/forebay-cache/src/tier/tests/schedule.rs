@@ -1,6 +1,7 @@
 //! Any order of events, by seed: reads, fills, inserts, invalidations and clears over tiers that fail, delay, hang and apply what
 //! they then deny. No read ever brings a value older than the last change, and at the end no tier has one.
 
+use crate::tier::By;
 use std::cell::RefCell;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -47,11 +48,11 @@ impl Tier<u64, u64> for Wild {
     }
 
     fn get_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<Vec<Option<Kept<u64>>>, TierError>> {
-        Box::pin(self.call(|kept| keys.iter().map(|key| kept.get(key).copied()).collect()))
+        Box::pin(self.call(|kept| keys.iter().map(|key| kept.get(key).cloned()).collect()))
     }
 
     fn put_many<'a>(&'a self, entries: &'a [Put<u64, u64>]) -> BoxFuture<'a, Result<(), TierError>> {
-        Box::pin(self.call(|kept| kept.extend(entries.iter().map(|put| (put.key, put.kept)))))
+        Box::pin(self.call(|kept| kept.extend(entries.iter().map(|put| (put.key, put.kept.clone())))))
     }
 
     fn delete_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<(), TierError>> {
@@ -119,7 +120,7 @@ async fn run(seed: u64) -> usize {
             40..70 => tiers.fill_with(put(key, present.borrow()[key as usize], clock())),
             70..84 => {
                 present.borrow_mut()[key as usize] += 1;
-                drop(tiers.invalidate(key));
+                drop(tiers.invalidate(key, By::This));
             }
             84..98 => {
                 present.borrow_mut()[key as usize] += 1;
@@ -127,7 +128,7 @@ async fn run(seed: u64) -> usize {
             }
             _ => {
                 present.borrow_mut().iter_mut().for_each(|version| *version += 1);
-                drop(tiers.clear());
+                drop(tiers.clear(By::This));
             }
         }
         tiers.validate();
