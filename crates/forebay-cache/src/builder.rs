@@ -14,6 +14,7 @@ use super::Cache;
 use super::backplane::{Backplane, Bounds, Carrier, Listening, Outbox};
 use super::clock::{Clock, Time, whole_ms};
 use super::core::{Core, Settings, Weigher};
+use super::events::Teller;
 use super::flights::Flights;
 use super::hearing::Own;
 use super::hot::Hot;
@@ -409,6 +410,7 @@ where
             },
             counters: Counters::default(),
             hits: Hits::new(),
+            events: Teller::new(),
             hot,
             publishes: AtomicBool::new(false),
         };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::clock::whole_ms;
 use super::core::Core;
+use super::events::Event;
 use super::record::Record;
 use super::source::Fetched;
 use super::tier::By;
@@ -38,6 +39,10 @@ where
         });
         quietly(|| drop((replaced, entry)));
         self.inserted(hash, inserted);
+        self.events.tell(|| Event::Changed {
+            key: of_flights.clone(),
+            elsewhere: false,
+        });
         self.tell(|outbox, runtime| outbox.key(of_flights, false, runtime));
     }
 
@@ -84,6 +89,10 @@ where
         });
         quietly(|| drop(replaced));
         quietly(|| self.store.tidy_removed(hash));
+        self.events.tell(|| Event::Changed {
+            key: key.clone(),
+            elsewhere: by == By::Another,
+        });
     }
 
     /// What flies already may have read before the change, and is not kept.
@@ -95,13 +104,22 @@ where
             for_tiers.map(|key| self.tiers.invalidate(key, by))
         });
         quietly(|| drop(replaced));
+        self.events.tell(|| Event::MarkedStale {
+            key: key.clone(),
+            elsewhere: by == By::Another,
+        });
     }
 
     pub(super) fn forget_tag(&self, tag: &str, by: By) {
         self.source.invalidate_tag(tag);
         self.tags.invalidate(tag);
-        let replaced = self.tiers.invalidate_tag(&Arc::from(tag), by);
+        let tag = Arc::from(tag);
+        let replaced = self.tiers.invalidate_tag(&tag, by);
         quietly(|| drop(replaced));
+        self.events.tell(|| Event::TagInvalidated {
+            tag,
+            elsewhere: by == By::Another,
+        });
     }
 
     pub(super) fn forget_all(&self, by: By) {
@@ -115,5 +133,8 @@ where
         });
         quietly(|| drop(replaced));
         quietly(|| self.store.tidy_cleared());
+        self.events.tell(|| Event::Cleared {
+            elsewhere: by == By::Another,
+        });
     }
 }

@@ -11,9 +11,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use super::answer::State;
 use super::backplane::Listening;
 use super::clock::Time;
 use super::details::Details;
+use super::events::{Event, Teller};
 use super::flight::Flight;
 use super::flights::Flights;
 use super::hearing::Own;
@@ -55,6 +57,7 @@ pub(super) struct Core<K, V, E> {
     pub(super) settings: Settings<K, V>,
     pub(super) counters: Counters,
     pub(super) hits: Hits,
+    pub(super) events: Teller<K>,
     pub(super) hot: Option<Mutex<Hot<K>>>,
     /// Whether the task that publishes metrics has begun.
     pub(super) publishes: AtomicBool,
@@ -163,6 +166,19 @@ impl<K, V, E> Core<K, V, E>
 where
     K: Key,
 {
+    /// A lookup was answered from memory.
+    #[inline]
+    pub(super) fn hit<Q>(&self, key: &Q, state: State)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        self.used(key);
+        self.events.tell(|| Event::Hit {
+            key: key.to_owned(),
+            state,
+        });
+    }
+
     /// A use of the key, of which some are recorded.
     #[inline]
     pub(super) fn used<Q>(&self, key: &Q)

@@ -24,13 +24,14 @@ use super::answer::State;
 use super::clock::whole_ms;
 use super::core::Core;
 use super::error::CacheError;
+use super::events::Event;
 use super::flight::{Flight, Landed};
 use super::flights::Begun;
 use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Fetched, Known};
 use super::stats::count;
-use super::tier::{Before, Kept, Whose};
+use super::tier::{Before, Grant, Kept, Whose};
 use super::trip::{ByTiers, Leg, Trip};
 use super::waits;
 use forebay_batch::load::Key;
@@ -148,15 +149,22 @@ where
     /// Sends those to the source whose turn it is to be asked for here; returns those that others ask for.
     async fn leave_with_leases(self: &Arc<Self>, travelling: &mut Travelling<K, V, E>) -> Travelling<K, V, E> {
         let mut others = Travelling::new(self, Vec::new());
-        for anyway in [false, true] {
+        for grant in [Grant::IfNothingIsKept, Grant::IfNobodyHasIt, Grant::Anyway] {
             // Who wants it from the source, whatever is known, does not wait for what others began before.
-            let asks = |leg: &Leg<K, V, E>| (leg.by_tiers == ByTiers::No) == anyway;
-            let keys: Vec<K> = travelling.legs.iter().filter(|leg| asks(leg)).map(|leg| leg.key.clone()).collect();
+            let asks = |leg: &Leg<K, V, E>| match leg.by_tiers {
+                ByTiers::No => grant == Grant::Anyway,
+                _ if leg.is_kept => grant == Grant::IfNobodyHasIt,
+                _ => grant == Grant::IfNothingIsKept,
+            };
+            let asking = travelling.legs.iter().filter(|leg| asks(leg));
+            let keys: Vec<K> = asking.map(|leg| leg.key.clone()).collect();
             if keys.is_empty() {
                 continue;
             }
-            let turns = self.tiers.turns(&keys, anyway).await;
-            let (asking, rest) = std::mem::take(&mut travelling.legs).into_iter().partition::<Vec<_>, _>(asks);
+            let turns = self.tiers.turns(&keys, grant).await;
+            let (asking, rest) = std::mem::take(&mut travelling.legs)
+                .into_iter()
+                .partition::<Vec<_>, _>(asks);
             travelling.legs = rest;
             let mut own = Vec::new();
             for (mut leg, turn) in asking.into_iter().zip(turns) {
@@ -165,7 +173,15 @@ where
                         leg.lease = lease;
                         own.push(leg);
                     }
-                    Whose::Others => others.legs.push(leg),
+                    Whose::Others => {
+                        leg.is_kept = false;
+                        others.legs.push(leg);
+                    }
+                    Whose::Nobodys => {
+                        // If it is still not good enough when it has been looked at again, it is to be fetched.
+                        leg.is_kept = true;
+                        others.legs.push(leg);
+                    }
                 }
             }
             if !own.is_empty() {
@@ -183,8 +199,10 @@ where
             if now >= until {
                 return self.to_the_source(std::mem::take(&mut waiting.legs));
             }
-            tokio::time::sleep(pause.min(until - now)).await;
-            pause = (pause * 2).min(LAST_LOOK);
+            if !waiting.legs.iter().any(|leg| leg.is_kept) {
+                tokio::time::sleep(pause.min(until - now)).await;
+                pause = (pause * 2).min(LAST_LOOK);
+            }
             waiting = self.land_by_tiers(waiting).await;
             waiting = self.leave_with_leases(&mut waiting).await;
         }
@@ -298,7 +316,6 @@ where
     fn land_value(&self, leg: &Leg<K, V, E>, record: Record<V>, state: State, into_tiers: Option<&Before>) {
         let Leg { hash, key, flight, .. } = leg;
         let fetched_at_ms = record.fetched_at_ms();
-        let into_tiers = into_tiers.filter(|_| !self.tiers.is_empty());
         // The user's code comes first: nothing has happened yet if it panics.
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             let landed = Landed {
@@ -309,7 +326,8 @@ where
                 tagged: record.tagged().cloned(),
             };
             let (value, details) = (&landed.value, record.details());
-            let for_tiers = into_tiers.map(|before| self.prepare(key, value, details, fetched_at_ms, before));
+            let for_tiers = into_tiers.filter(|_| !self.tiers.is_empty());
+            let for_tiers = for_tiers.map(|before| self.prepare(key, value, details, fetched_at_ms, before));
             (self.weigh(key, value.as_ref(), details), for_tiers, key.clone(), landed)
         }));
         let (weight, mut for_tiers, owned, landed) = match prepared {
@@ -339,7 +357,16 @@ where
                 return quietly(|| drop((for_tiers, entry, landed)));
             }
         };
-        let replaced = match kept.flatten() {
+        let kept = kept.flatten();
+        quietly(|| {
+            self.events.tell(|| Event::Fetched {
+                key: key.clone(),
+                missing: landed.value.is_none(),
+                by_tier: into_tiers.is_none(),
+                kept: kept.is_some(),
+            });
+        });
+        let replaced = match kept {
             Some((replaced, inserted)) => {
                 self.inserted(*hash, inserted);
                 replaced
@@ -367,6 +394,7 @@ where
                 self.store.peek(leg.hash, &leg.key, failed)
             });
         });
+        quietly(|| self.events.tell(|| Event::Failed { key: leg.key.clone() }));
         leg.flight.end(Err(error));
     }
 

@@ -52,8 +52,8 @@ where
         if self.obtaining.is_none() {
             let (core, key) = (self.core, self.key);
             let hash = core.store.hash(key);
-            if let Some(value) = core.glance(hash, key, |record, _, _| record.value.clone()) {
-                core.used(key);
+            if let Some((value, state)) = core.glance(hash, key, |record, state, _| (record.value.clone(), state)) {
+                core.hit(key, state);
                 return Poll::Ready(Ok(value));
             }
             self.obtain(hash);

@@ -191,6 +191,7 @@ mod clock;
 mod core;
 mod details;
 mod error;
+mod events;
 mod fetch;
 mod flight;
 mod flights;
@@ -223,6 +224,7 @@ pub use builder::CacheBuilder;
 pub use clock::Clock;
 pub use details::Details;
 pub use error::CacheError;
+pub use events::{Event, Events};
 pub use get::Get;
 pub use hot_keys::{HotKeys, Warmed};
 pub use record::Staleness;
@@ -324,7 +326,7 @@ where
     {
         let hash = self.core.store.hash(key);
         if let Some(answer) = self.core.glance(hash, key, served) {
-            self.core.used(key);
+            self.core.hit(key, answer.state);
             return Ok(answer);
         }
         self.obtain(hash, key).await
@@ -346,8 +348,8 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.core.store.hash(key);
-        if let Some(value) = self.core.glance(hash, key, |record, _, _| record.value.clone()) {
-            self.core.used(key);
+        if let Some((value, state)) = self.core.glance(hash, key, |record, state, _| (record.value.clone(), state)) {
+            self.core.hit(key, state);
             return Ok(value);
         }
         let limited = || tokio::time::timeout(limit, self.obtain(hash, key));
@@ -388,9 +390,11 @@ where
         let keys: Vec<K> = keys.into_iter().collect();
         for key in keys {
             let hash = self.core.store.hash(&key);
-            self.core.used(&key);
             let answer = match self.core.glance(hash, &key, served) {
-                Some(answer) => Some(Ok(answer)),
+                Some(answer) => {
+                    self.core.hit(&key, answer.state);
+                    Some(Ok(answer))
+                }
                 None => loop {
                     match self.core.board(hash, key.clone(), departure.legs()) {
                         Ok(waiting) => {
@@ -425,7 +429,7 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let entry = self.core.fresh(self.core.store.hash(key), key)?;
-        self.core.used(key);
+        self.core.hit(key, State::Fresh);
         Some(entry)
     }
 
@@ -530,6 +534,34 @@ where
     /// Waits until the tiers have heard of everything that was written before.
     pub fn settled(&self) -> Settled {
         Settled::new(&self.core.tiers, self.core.outbox.as_ref().map(|own| &own.0))
+    }
+
+    /// What happens from now on, as it happens. Where nobody listens this costs a hit next to nothing; a listener who is slower than 4,096 events
+    /// loses the oldest.
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use forebay::cache::{Cache, Event, State};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) }).build();
+    /// let mut events = squares.events();
+    /// squares.get(&12).await.unwrap();
+    /// squares.get(&12).await.unwrap();
+    /// squares.invalidate(&12).await;
+    /// let missed = Event::Missed { key: 12, expired: false, joined: false };
+    /// let fetched = Event::Fetched { key: 12, missing: false, by_tier: false, kept: true };
+    /// let hit = Event::Hit { key: 12, state: State::Fresh };
+    /// let changed = Event::Changed { key: 12, elsewhere: false };
+    /// for expected in [missed, fetched, hit, changed] {
+    ///     assert_eq!(events.next().await, Some(expected));
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn events(&self) -> Events<K> {
+        self.core.events.listen()
     }
 
     /// A reading of the counters.

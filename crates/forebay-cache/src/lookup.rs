@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::{Answer, Entry, State};
 use super::core::Core;
 use super::error::CacheError;
+use super::events::Event;
 use super::fetch::{Asked, Departure};
 use super::flight::Flight;
 use super::flights::{Boarded, Numbered};
@@ -175,29 +176,40 @@ where
                 return Err(Ok(answer));
             }
             let begin = |number| Flight::new(number, false);
-            let flight = match self.flights.board(hash, &key, kept, begin, |flight| self.join(flight)) {
+            match self.flights.board(hash, &key, kept, begin, |flight| self.join(flight)) {
                 Boarded::LookAgain => continue,
                 Boarded::Full => {
-                    count(&self.counters.misses);
+                    self.missed(hash, &key, false);
                     let rescued = self.rescue(hash, &key);
                     return Err(rescued.ok_or(CacheError::Overloaded));
                 }
                 Boarded::Joined(flight) => {
-                    count(&self.counters.misses);
                     count(&self.counters.joined);
-                    flight
+                    let waiting = self.waiting(hash, key, flight, asked);
+                    self.missed(hash, &waiting.key, true);
+                    return Ok(waiting);
                 }
                 Boarded::Began(flight) => {
-                    count(&self.counters.misses);
                     count(&self.counters.flights);
                     // The key first goes on its way: from there on the flight ends even if the clone panics.
                     begun.push(Leg::new(hash, key, &flight, ByTiers::Any));
                     let key = begun.last().expect("just pushed").key.clone();
-                    return Ok(self.waiting(hash, key, flight, asked));
+                    let waiting = self.waiting(hash, key, flight, asked);
+                    self.missed(hash, &waiting.key, false);
+                    return Ok(waiting);
                 }
-            };
-            return Ok(self.waiting(hash, key, flight, asked));
+            }
         }
+    }
+
+    /// A lookup was not answered from memory.
+    fn missed(&self, hash: u64, key: &K, joined: bool) {
+        count(&self.counters.misses);
+        self.events.tell(|| Event::Missed {
+            key: key.clone(),
+            expired: self.store.peek(hash, key, |_| ()).is_some(),
+            joined,
+        });
     }
 
     fn waiting(self: &Arc<Self>, hash: u64, key: K, flight: Arc<Flight<V, E>>, asked: Asked) -> Waiting<K, V, E> {

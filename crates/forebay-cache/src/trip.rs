@@ -13,8 +13,9 @@ pub(super) struct Leg<K, V, E> {
     pub(super) key: K,
     pub(super) flight: Arc<Flight<V, E>>,
     pub(super) by_tiers: ByTiers,
-    /// By what it is fetched for all who share a tier.
+    /// By what it is fetched for all who share a tier; and whether that tier has a value that is not good enough.
     pub(super) lease: Option<u64>,
+    pub(super) is_kept: bool,
 }
 
 /// Which copies of the tiers are good enough.
@@ -44,6 +45,7 @@ impl<K, V, E> Leg<K, V, E> {
             flight: Arc::clone(flight),
             by_tiers,
             lease: None,
+            is_kept: false,
         }
     }
 }

@@ -137,6 +137,19 @@ pub enum Lease {
     Granted(u64),
     /// Somebody else has it.
     Held,
+    /// A value is there: there is nothing to fetch.
+    Kept,
+}
+
+/// When to grant a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// If nobody has it and no value is there.
+    IfNothingIsKept,
+    /// If nobody has it: the value that is there is of no use.
+    IfNobodyHasIt,
+    /// In any case; it is taken away from whoever has it.
+    Anyway,
 }
 
 /// What a tier can do beyond keeping values.
@@ -213,7 +226,7 @@ pub trait Tier<K, V>: Send + Sync + 'static {
     }
 
     /// Who is to fetch these keys, for all that share the tier: one answer a key. A lease ends with the put that has its number, with the
-    /// deletion of the key, or after `hold_for`; with `anyway`, also when it is granted to another.
+    /// deletion of the key, or after `hold_for`.
     ///
     /// # Errors
     /// When the backend cannot be asked.
@@ -221,9 +234,9 @@ pub trait Tier<K, V>: Send + Sync + 'static {
         &'a self,
         keys: &'a [K],
         hold_for: Duration,
-        anyway: bool,
+        grant: Grant,
     ) -> BoxFuture<'a, Result<Vec<Lease>, TierError>> {
-        let _ = (hold_for, anyway);
+        let _ = (hold_for, grant);
         let granted = vec![Lease::Granted(0); keys.len()];
         Box::pin(std::future::ready(Ok(granted)))
     }

@@ -17,7 +17,7 @@ use super::settings::TierSettings;
 use super::shared::{FindRuntime, Level, Shared, State};
 use super::stats::{Counters, TierStats, add};
 use super::stripes::Stripes;
-use super::{Kept, Lease, Tier, TierError};
+use super::{Grant, Kept, Lease, Tier, TierError};
 use forebay_batch::load::Key;
 
 /// A handle to all tiers; the last one dropped gives up what cannot be delivered at once.
@@ -65,6 +65,8 @@ pub(crate) enum Whose {
     Own(Option<u64>),
     /// Somebody else fetches it.
     Others,
+    /// A value has come, or one is there that was not good enough.
+    Nobodys,
 }
 
 /// Values that will not be sent after all. Theirs is user code: to be dropped where no lock is held.
@@ -144,7 +146,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     ///
     /// # Cancel safety
     /// Dropped, a lease may have been granted, which nobody uses until its time is over.
-    pub(crate) async fn turns(&self, keys: &[K], anyway: bool) -> Vec<Whose> {
+    pub(crate) async fn turns(&self, keys: &[K], grant: Grant) -> Vec<Whose> {
         let shared = self.shared();
         let nobodys = || vec![Whose::Own(None); keys.len()];
         let (Some(at), Some(hold_for)) = (self.leasing(), shared.settings.lease_for) else {
@@ -157,7 +159,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         }
         let Some(leave) = level.breaker.admit() else { return nobodys() };
         let begun = Instant::now();
-        let leases = guarded(limit, async || level.tier.lease_many(keys, hold_for, anyway).await).await;
+        let leases = guarded(limit, async || level.tier.lease_many(keys, hold_for, grant).await).await;
         level.counters.read_latency.add(begun.elapsed());
         match leases {
             Ok(leases) if leases.len() == keys.len() => {
@@ -165,6 +167,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 let turn = |lease| match lease {
                     Lease::Granted(number) => Whose::Own(Some(number)),
                     Lease::Held => Whose::Others,
+                    Lease::Kept => Whose::Nobodys,
                 };
                 leases.into_iter().map(turn).collect()
             }

@@ -8,6 +8,7 @@
 mod bad_input;
 mod capacity;
 mod counts;
+mod events;
 mod failures;
 mod flights;
 mod hot;

@@ -13,6 +13,7 @@ fn open(redis: &Redis, form: Form<u64, String>) -> RedisTier<u64, String> {
 async fn it_sees_to_what_a_tier_sees_to() {
     let redis = Redis::start().unwrap();
     keeps_the_contract(&open(&redis, limited())).await;
+    assert_eq!(redis.command(&["UNLINK", "test;moment"]).unwrap(), ":1\r\n");
     assert_eq!(redis.command(&["DBSIZE"]).unwrap(), ":0\r\n", "something was left");
 }
 

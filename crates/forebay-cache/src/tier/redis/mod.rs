@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use super::envelope::Opened;
 use crate::clock::whole_ms;
 use crate::redis_link::Link;
-use super::{Abilities, Form, Kept, Lease, OpenError, Put, Tier, TierError};
+use super::{Abilities, Form, Grant, Kept, Lease, OpenError, Put, Tier, TierError};
 
 /// So many keys in one `MGET` or `UNLINK`: the server serves others in between.
 const KEYS_A_COMMAND: usize = 512;
@@ -98,7 +98,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         let moment = stored.next().flatten();
         match moment.as_deref().and_then(number) {
             Some(moment) => drop(self.moment.fetch_max(moment, Ordering::Relaxed)),
-            None => self.begin_moments().await?,
+            None => self.begin_moments().await,
         }
         let mut open = |key: &Option<Vec<u8>>| {
             let key = key.as_ref()?;
@@ -194,17 +194,18 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         Ok(())
     }
 
-    /// Gives moments their first number, the server's time, where the server has none.
-    async fn begin_moments(&self) -> Result<(), TierError> {
+    /// Gives moments their first number, the server's time, where the server has none. One that is full has none: what carries a tag is then not
+    /// kept in it either.
+    async fn begin_moments(&self) {
         let mut request = pipe();
         request.cmd("EVAL").arg(scripts::BEGIN).arg(1).arg(self.moment_key());
-        let moments: Vec<Vec<u8>> = self.ask(&request, "read from Redis").await?;
-        if let [moment] = &moments[..]
-            && let Some(moment) = number(moment)
-        {
-            self.moment.fetch_max(moment, Ordering::Relaxed);
+        match self.ask::<Vec<Vec<u8>>>(&request, "begin a count in Redis").await {
+            Ok(moments) => {
+                let moment = moments.first().and_then(|moment| number(moment));
+                self.moment.fetch_max(moment.unwrap_or(0), Ordering::Relaxed);
+            }
+            Err(error) => tracing::debug!(%error, "tags have no moment"),
         }
-        Ok(())
     }
 
     async fn end_tags(&self, tags: &[Arc<str>]) -> Result<(), TierError> {
@@ -223,7 +224,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         self.send(&request).await
     }
 
-    async fn lease(&self, keys: &[K], hold_for: Duration, anyway: bool) -> Result<Vec<Lease>, TierError> {
+    async fn lease(&self, keys: &[K], hold_for: Duration, grant: Grant) -> Result<Vec<Lease>, TierError> {
         let hold_for_ms = whole_ms(hold_for).clamp(1, 1 << 45);
         let mut request = pipe();
         let mut asked = Vec::with_capacity(keys.len());
@@ -234,9 +235,18 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                 asked.push(None);
                 continue;
             };
-            let set = request.cmd("SET").arg(self.lease_key(&key)).arg(number).arg("PX").arg(hold_for_ms);
-            if !anyway {
-                set.arg("NX");
+            let lease_key = self.lease_key(&key);
+            match grant {
+                Grant::IfNothingIsKept => {
+                    request.cmd("EVAL").arg(scripts::LEASE).arg(2).arg(lease_key).arg(key);
+                    request.arg(number).arg(hold_for_ms);
+                }
+                Grant::IfNobodyHasIt => {
+                    request.cmd("SET").arg(lease_key).arg(number).arg("PX").arg(hold_for_ms).arg("NX");
+                }
+                Grant::Anyway => {
+                    request.cmd("SET").arg(lease_key).arg(number).arg("PX").arg(hold_for_ms);
+                }
             }
             asked.push(Some(number));
         }
@@ -250,9 +260,13 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
             return Err(TierError::Miscounted { asked, answered });
         }
         let mut answers = answers.into_iter();
-        let lease = |number: Option<u64>| match number {
-            None => Lease::Granted(0),
-            Some(number) => answers.next().flatten().map_or(Lease::Held, |_| Lease::Granted(number)),
+        let lease = |number: Option<u64>| {
+            let Some(number) = number else { return Lease::Granted(0) };
+            match answers.next().flatten().as_deref() {
+                None => Lease::Held,
+                Some(scripts::KEPT) => Lease::Kept,
+                Some(_) => Lease::Granted(number),
+            }
         };
         Ok(asked.into_iter().map(lease).collect())
     }
@@ -375,9 +389,9 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> Tier<K, V> for RedisTie
         &'a self,
         keys: &'a [K],
         hold_for: Duration,
-        anyway: bool,
+        grant: Grant,
     ) -> BoxFuture<'a, Result<Vec<Lease>, TierError>> {
-        Box::pin(self.lease(keys, hold_for, anyway))
+        Box::pin(self.lease(keys, hold_for, grant))
     }
 
     fn undecodable(&self) -> u64 {

@@ -25,6 +25,15 @@ end
 return 1
 ";
 
+/// What `LEASE` answers when a value is there.
+pub(super) const KEPT: &str = "KEPT";
+
+/// Grants the lease `ARGV[1]` at `KEYS[1]` for `ARGV[2]` milliseconds, unless there is one, or a value at `KEYS[2]`.
+pub(super) const LEASE: &str = "
+if redis.call('EXISTS', KEYS[2]) == 1 then return 'KEPT' end
+return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
+";
+
 /// Puts the value `ARGV[2]` at `KEYS[1]` for `ARGV[3]` milliseconds: if the lease `ARGV[1]` is empty, or still the one at `KEYS[2]`, which
 /// ends. Tags, `KEYS[4]` and so on, that nobody knows of any more begin at the present moment of `KEYS[3]`.
 pub(super) const PUT: &str = "

@@ -49,7 +49,7 @@ async fn a_lower_tiers_value_is_put_into_the_upper_ones_with_its_age() {
     for tier in [&upper, &middle] {
         assert_eq!(
             *tier.kept.lock(),
-            HashMap::from([(1, kept(10, epoch())), (2, missing)]),
+            HashMap::from([(1, kept(10, epoch())), (2, missing.clone())]),
             "{}",
             tier.name
         );

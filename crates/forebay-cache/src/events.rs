@@ -1,0 +1,178 @@
+//! What happens in a cache, told to who listens.
+//!
+//! Promises: where nobody listens, a hit costs one look at a word that seldom changes, and nothing is built. A listener who is slow delays
+//! nobody: it loses the oldest events, and is told how many. No event is told while a lock is held.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::answer::State;
+
+/// Most events that wait for a listener.
+const WAITING_MAX: usize = 4_096;
+
+/// Something that happened; see [`Cache::events`](super::Cache::events).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<K> {
+    /// A lookup was answered from memory.
+    Hit {
+        /// Of this key.
+        key: K,
+        /// By an entry in this state.
+        state: State,
+    },
+    /// A lookup was not answered from memory.
+    Missed {
+        /// Of this key.
+        key: K,
+        /// Memory has an entry that may not be served any more.
+        expired: bool,
+        /// It waits for a flight that was in the air.
+        joined: bool,
+    },
+    /// A flight brought a value, or that there is none.
+    Fetched {
+        /// For this key.
+        key: K,
+        /// There is none.
+        missing: bool,
+        /// A tier had it.
+        by_tier: bool,
+        /// It was kept: nobody wrote meanwhile.
+        kept: bool,
+    },
+    /// A flight failed.
+    Failed {
+        /// For this key.
+        key: K,
+    },
+    /// An entry made room for others.
+    Evicted {
+        /// Of this key.
+        key: K,
+    },
+    /// The application, here or in another process, gave the key's value or invalidated it.
+    Changed {
+        /// This key.
+        key: K,
+        /// It was another process.
+        elsewhere: bool,
+    },
+    /// The key was marked stale.
+    MarkedStale {
+        /// This key.
+        key: K,
+        /// By another process.
+        elsewhere: bool,
+    },
+    /// A tag was invalidated.
+    TagInvalidated {
+        /// This tag.
+        tag: Arc<str>,
+        /// By another process.
+        elsewhere: bool,
+    },
+    /// All keys were invalidated.
+    Cleared {
+        /// By another process.
+        elsewhere: bool,
+    },
+    /// So many events happened faster than they were listened to.
+    Lost {
+        /// So many.
+        events: u64,
+    },
+}
+
+/// A listener's events, in their order; see [`Cache::events`](super::Cache::events).
+pub struct Events<K> {
+    events: broadcast::Receiver<Event<K>>,
+    listeners: Arc<AtomicUsize>,
+}
+
+impl<K: Clone> Events<K> {
+    /// The next one; `None` when the cache is gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it has taken none.
+    pub async fn next(&mut self) -> Option<Event<K>> {
+        match self.events.recv().await {
+            Ok(event) => Some(event),
+            Err(RecvError::Lagged(events)) => Some(Event::Lost { events }),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+impl<K> Drop for Events<K> {
+    fn drop(&mut self) {
+        self.listeners.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<K> fmt::Debug for Events<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+/// Where events are told.
+pub(super) struct Teller<K> {
+    listeners: Arc<AtomicUsize>,
+    sender: OnceLock<broadcast::Sender<Event<K>>>,
+}
+
+impl<K: Clone> Teller<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            listeners: Arc::default(),
+            sender: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn listen(&self) -> Events<K> {
+        let sender = self.sender.get_or_init(|| broadcast::Sender::new(WAITING_MAX));
+        let events = sender.subscribe();
+        self.listeners.fetch_add(1, Ordering::Relaxed);
+        Events {
+            events,
+            listeners: Arc::clone(&self.listeners),
+        }
+    }
+}
+
+impl<K> Teller<K> {
+    /// Whether anybody listens.
+    #[inline]
+    pub(super) fn is_heard(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0
+    }
+
+    /// Tells it, if anybody listens.
+    #[inline]
+    pub(super) fn tell(&self, event: impl FnOnce() -> Event<K>)
+    where
+        K: Clone,
+    {
+        if self.is_heard() {
+            self.tell_all(event());
+        }
+    }
+
+    #[cold]
+    fn tell_all(&self, event: Event<K>)
+    where
+        K: Clone,
+    {
+        if let Some(sender) = self.sender.get() {
+            // Without a listener, who has just gone, it is nobody's.
+            drop(sender.send(event));
+        }
+    }
+}
