@@ -5,8 +5,8 @@
 //!
 //! Does not know sources, keys or other flights, of the same key neither.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 

@@ -52,8 +52,7 @@ where
         }
         self.source.invalidate_all();
         // What flies may have read before a change that was not heard.
-        self.flights
-            .supersede_all(|| self.terms.news.begin_at(self.time.now()));
+        self.flights.supersede_all(|| self.terms.news.begin_at(self.time.now()));
     }
 
     fn now_ms(&self) -> u64 {

@@ -348,7 +348,10 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.core.store.hash(key);
-        if let Some((value, state)) = self.core.glance(hash, key, |record, state, _| (record.value.clone(), state)) {
+        if let Some((value, state)) = self
+            .core
+            .glance(hash, key, |record, state, _| (record.value.clone(), state))
+        {
             self.core.hit(key, state);
             return Ok(value);
         }

@@ -310,8 +310,13 @@ where
     /// and then, or a change by another process would not have been heard. Then another has to bring what this reader asked for: one that began
     /// after this one has ended, so it is the last but for further changes.
     fn came_too_late(&self) -> bool {
-        let Some(Ok(landed)) = self.flight.outcome() else { return false };
-        let holds = landed.tagged.as_ref().is_none_or(|tagged| tagged.held_at(self.asked.since));
+        let Some(Ok(landed)) = self.flight.outcome() else {
+            return false;
+        };
+        let holds = landed
+            .tagged
+            .as_ref()
+            .is_none_or(|tagged| tagged.held_at(self.asked.since));
         !holds || !self.core.terms.news.cover(landed.learnt_ms, self.asked.at_ms)
     }
 

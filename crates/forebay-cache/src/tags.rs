@@ -150,7 +150,10 @@ mod tests {
         // One that had begun before, and comes after.
         let late = tags.tagged(&names(&["b"]), before);
         let new = tags.tagged(&names(&["a", "b"]), tags.now());
-        assert_eq!((old.holds(), late.holds(), new.holds(), other.holds()), (false, false, true, true));
+        assert_eq!(
+            (old.holds(), late.holds(), new.holds(), other.holds()),
+            (false, false, true, true)
+        );
         tags.invalidate("a");
         assert!(!new.holds());
     }
@@ -171,7 +174,9 @@ mod tests {
     fn a_tag_that_nobody_carries_is_forgotten_and_what_was_on_its_way_does_not_hold() {
         let tags = Tags::new();
         let began = tags.now();
-        let kept: Vec<_> = (0..100).map(|n| tags.tagged(&names(&[&format!("kept{n}")]), began)).collect();
+        let kept: Vec<_> = (0..100)
+            .map(|n| tags.tagged(&names(&[&format!("kept{n}")]), began))
+            .collect();
         for n in 0..10_000 {
             tags.invalidate(&format!("tag{n}"));
         }

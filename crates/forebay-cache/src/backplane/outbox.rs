@@ -180,7 +180,9 @@ impl<K: Key> Waiting<K> {
         if mem::take(&mut self.all) {
             return vec![Change::All];
         }
-        let tags = mem::take(&mut self.tags).into_iter().map(|tag| Change::Tag(tag.to_string()));
+        let tags = mem::take(&mut self.tags)
+            .into_iter()
+            .map(|tag| Change::Tag(tag.to_string()));
         let keys = mem::take(&mut self.keys).into_iter();
         let key = |(key, stale)| if stale { Change::Stale(key) } else { Change::Key(key) };
         tags.chain(keys.map(key)).collect()
@@ -248,7 +250,10 @@ impl<K: Key> Sending<K> {
                 self.out.clear();
                 break;
             }
-            outbox.waiting.lock().put_back(mem::take(&mut self.out), outbox.bounds.max);
+            outbox
+                .waiting
+                .lock()
+                .put_back(mem::take(&mut self.out), outbox.bounds.max);
             is_last_try = outbox.is_closed.load(Ordering::SeqCst);
             if !is_last_try {
                 let closing = outbox.closing.notified();
@@ -260,7 +265,9 @@ impl<K: Key> Sending<K> {
 
     async fn send(&self) -> bool {
         for some in self.out.chunks(CHANGES_A_SENDING) {
-            let sending = guarded(self.outbox.bounds.send_within, async || self.outbox.backplane.send(some).await);
+            let sending = guarded(self.outbox.bounds.send_within, async || {
+                self.outbox.backplane.send(some).await
+            });
             if let Err(error) = sending.await {
                 tracing::debug!(%error, "a change was not sent to other processes");
                 return false;

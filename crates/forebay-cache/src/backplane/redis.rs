@@ -157,7 +157,9 @@ impl<K: Serialize + DeserializeOwned + Send + Sync + 'static> Backplane<K> for R
     fn listen<'a>(&'a self, ear: &'a dyn Ear<K>, max_lag: Duration) -> BoxFuture<'a, TierError> {
         Box::pin(async move {
             let ended = self.hear(ear, max_lag).await;
-            ended.err().unwrap_or_else(|| TierError::failed("listen at Redis", "the connection was closed"))
+            ended
+                .err()
+                .unwrap_or_else(|| TierError::failed("listen at Redis", "the connection was closed"))
         })
     }
 }

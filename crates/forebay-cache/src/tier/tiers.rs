@@ -157,7 +157,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         if tokio::time::timeout(limit, shared.heard(at, keys)).await.is_err() {
             return nobodys();
         }
-        let Some(leave) = level.breaker.admit() else { return nobodys() };
+        let Some(leave) = level.breaker.admit() else {
+            return nobodys();
+        };
         let begun = Instant::now();
         let leases = guarded(limit, async || level.tier.lease_many(keys, hold_for, grant).await).await;
         level.counters.read_latency.add(begun.elapsed());
@@ -232,7 +234,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             if keep_for.is_zero() {
                 continue;
             }
-            for (at, offers) in upwards[..*from].iter_mut().enumerate().filter(|(at, _)| Some(*at) != leasing) {
+            for (at, offers) in upwards[..*from]
+                .iter_mut()
+                .enumerate()
+                .filter(|(at, _)| Some(*at) != leasing)
+            {
                 let offer = Offer {
                     kept: kept.clone(),
                     until: now + keep_for,
@@ -303,7 +309,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let Prepared { key, mut offers } = prepared;
         if let Some(at) = self.leasing() {
             let place = offers.len() - 1 - at;
-            offers[place] = offers[place].take().filter(|_| lease.is_some()).map(|offer| Offer { lease, ..offer });
+            offers[place] = offers[place]
+                .take()
+                .filter(|_| lease.is_some())
+                .map(|offer| Offer { lease, ..offer });
         }
         let now = Instant::now();
         self.change(key, |queue, key| match one_of(&mut offers) {
@@ -445,12 +454,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         self.change_where(key, By::This, change)
     }
 
-    fn change_where(
-        &self,
-        key: K,
-        by: By,
-        mut change: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>,
-    ) -> Replaced<V> {
+    fn change_where(&self, key: K, by: By, mut change: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) -> Replaced<V> {
         let shared = self.shared();
         let mut dropped = Vec::new();
         if self.is_empty() {

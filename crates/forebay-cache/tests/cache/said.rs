@@ -30,7 +30,11 @@ async fn an_entrys_own_windows_are_what_counts() {
         2 => Fetched::missing().fresh_for(ms(1_000)),
         _ => Fetched::of(3),
     };
-    let cache = said(say).fresh_for(ms(100)).stale_for(ms(20)).clock(ticks.clock()).build();
+    let cache = said(say)
+        .fresh_for(ms(100))
+        .stale_for(ms(20))
+        .clock(ticks.clock())
+        .build();
     for key in 0..4 {
         assert_eq!(cache.lookup(&key).await.unwrap().state, State::Fetched);
     }
@@ -70,7 +74,10 @@ async fn an_entrys_own_weight_is_what_counts() {
 #[tokio::test]
 async fn what_is_inserted_may_be_older_than_now() {
     let ticks = Ticks::new();
-    let cache = said(|_| Fetched::missing()).fresh_for(ms(10)).clock(ticks.clock()).build();
+    let cache = said(|_| Fetched::missing())
+        .fresh_for(ms(10))
+        .clock(ticks.clock())
+        .build();
     cache.insert_fetched(1, Fetched::of(1).age(ms(4)).tag("a")).await;
     ticks.turn(5);
     assert!(is_fresh(&cache, 1));
@@ -80,7 +87,12 @@ async fn what_is_inserted_may_be_older_than_now() {
 
 #[tokio::test]
 async fn an_invalidated_tag_takes_all_that_carry_it_and_nothing_else() {
-    let tags = |key: u64| (0..5).filter(|tag| key >> tag & 1 == 1).map(|tag| format!("tag{tag}")).collect::<Vec<_>>();
+    let tags = |key: u64| {
+        (0..5)
+            .filter(|tag| key >> tag & 1 == 1)
+            .map(|tag| format!("tag{tag}"))
+            .collect::<Vec<_>>()
+    };
     let cache = said(move |key| tags(key).into_iter().fold(Fetched::of(key), Fetched::tag)).build();
     for tag in 0..5 {
         for key in 0..32 {
@@ -101,7 +113,13 @@ async fn what_was_invalidated_by_tag_does_not_rescue() {
     let failing = Arc::clone(&fails);
     let source = move |key: u64| {
         let fails = failing.load(SeqCst);
-        async move { if fails { Err("down") } else { Ok(Fetched::of(key).tag("a")) } }
+        async move {
+            if fails {
+                Err("down")
+            } else {
+                Ok(Fetched::of(key).tag("a"))
+            }
+        }
     };
     let cache = Cache::builder(source).fresh_for(ms(0)).stale_if_error_for(HOUR).build();
     assert_eq!(cache.get(&1).await.unwrap(), Some(1));
@@ -155,7 +173,10 @@ async fn a_flight_in_the_air_is_for_those_who_asked_before_its_tag_was_invalidat
     assert_eq!(gated.cache.stats().joined, 1);
     gated.gate.add_permits(1);
     assert_eq!(before.await.unwrap(), Some(1));
-    assert!(gated.cache.get_if_fresh(&1).is_none(), "nobody else gets what it brought");
+    assert!(
+        gated.cache.get_if_fresh(&1).is_none(),
+        "nobody else gets what it brought"
+    );
     gated.gate.add_permits(1);
     assert_eq!(after.await.unwrap(), Some(2));
     assert!(gated.cache.get_if_fresh(&1).is_some());
@@ -182,12 +203,18 @@ async fn a_source_that_says_unchanged_keeps_what_was_known_and_makes_it_young() 
     let now = Arc::clone(&version);
     let source = conditional(move |key: u64, known: Option<Known<u64>>| {
         let version = now.load(SeqCst).to_string();
-        let validator = known.as_ref().map(|known| (known.validator().map(str::to_owned), known.age));
+        let validator = known
+            .as_ref()
+            .map(|known| (known.validator().map(str::to_owned), known.age));
         sees.lock().push(validator);
         async move {
             match known {
                 Some(known) if known.validator() == Some(&version) => Ok(known.unchanged()),
-                _ => Ok::<_, Infallible>(Fetched::of(key + version.parse::<u64>().unwrap()).validator(version).tag("a")),
+                _ => Ok::<_, Infallible>(
+                    Fetched::of(key + version.parse::<u64>().unwrap())
+                        .validator(version)
+                        .tag("a"),
+                ),
             }
         }
     });
@@ -204,7 +231,11 @@ async fn a_source_that_says_unchanged_keeps_what_was_known_and_makes_it_young() 
     cache.invalidate_tag("a").await;
     assert_eq!(cache.get(&100).await.unwrap(), Some(102));
     let one = |version: &str| Some((Some(version.to_owned()), ms(10)));
-    assert_eq!(*seen.lock(), [None, one("1"), one("1"), None, None], "what was invalidated is not handed over");
+    assert_eq!(
+        *seen.lock(),
+        [None, one("1"), one("1"), None, None],
+        "what was invalidated is not handed over"
+    );
     assert_eq!((cache.stats().fetches, cache.stats().unchanged), (5, 1));
     // Its tags are those of the one before.
     ticks.turn(10);

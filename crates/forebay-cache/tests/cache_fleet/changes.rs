@@ -43,8 +43,16 @@ async fn each_deed_is_heard(with_tier: bool, with_lease: bool) {
     let redis = Redis::start().unwrap();
     let database = Database::default();
     let with = |builder: CacheBuilder<u64, u64, Infallible>| {
-        let builder = if with_lease { builder.tier_settings(leasing(5 * SECOND)) } else { builder };
-        if with_tier { builder.tier(tier(redis.address())) } else { builder }
+        let builder = if with_lease {
+            builder.tier_settings(leasing(5 * SECOND))
+        } else {
+            builder
+        };
+        if with_tier {
+            builder.tier(tier(redis.address()))
+        } else {
+            builder
+        }
     };
     let members = members(&redis, &database, 3, with).await;
     for (round, deed) in DEEDS.into_iter().cycle().take(30).enumerate() {
@@ -169,10 +177,17 @@ async fn what_a_lower_tier_of_its_own_has_goes_too() {
     let with = |builder: CacheBuilder<u64, u64, Infallible>| {
         let file = folder.path().join(number.fetch_add(1, SeqCst).to_string());
         let form: Form<u64, u64> = Form::new("own", KeyForm::display(), Postcard);
-        builder.capacity(1).tier(forebay_cache::tier::sqlite::SqliteTier::builder(file, form).open().unwrap())
+        builder.capacity(1).tier(
+            forebay_cache::tier::sqlite::SqliteTier::builder(file, form)
+                .open()
+                .unwrap(),
+        )
     };
     let members = members(&redis, &database, 2, with).await;
-    for (round, deed) in [Deed::Invalidate, Deed::Tag, Deed::Clear, Deed::Insert].into_iter().enumerate() {
+    for (round, deed) in [Deed::Invalidate, Deed::Tag, Deed::Clear, Deed::Insert]
+        .into_iter()
+        .enumerate()
+    {
         let value = round as u64;
         database.write(3, value);
         members[0].invalidate(&3).await;
@@ -184,7 +199,10 @@ async fn what_a_lower_tier_of_its_own_has_goes_too() {
         // Out of its memory, which holds one, and still in its file.
         members[1].get(&4).await.unwrap();
         does(&members[0], &database, deed, 3, value + 100).await;
-        until(&format!("{deed:?} is heard"), async || members[1].get(&3).await.unwrap() == Some(value + 100)).await;
+        until(&format!("{deed:?} is heard"), async || {
+            members[1].get(&3).await.unwrap() == Some(value + 100)
+        })
+        .await;
         for _ in 0..3 {
             members[1].get(&4).await.unwrap();
             assert_eq!(members[1].get(&3).await.unwrap(), Some(value + 100), "{deed:?}");

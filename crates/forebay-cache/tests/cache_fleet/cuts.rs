@@ -66,7 +66,11 @@ async fn is_cut_off(away: Behaviour, cut: bool) {
             if served == Some(1)
                 && let Some(changed) = changed.get(&known)
             {
-                assert!(asked - *changed < MAX_LAG, "key {known} was served {:?} after", asked - *changed);
+                assert!(
+                    asked - *changed < MAX_LAG,
+                    "key {known} was served {:?} after",
+                    asked - *changed
+                );
             }
         }
         tokio::time::sleep(MAX_LAG / 5).await;
@@ -132,7 +136,9 @@ async fn a_server_that_is_killed_and_comes_back() {
         tokio::time::sleep(ms(5)).await;
     }
     redis.restart().unwrap();
-    tokio::time::timeout(10 * SECOND, settled).await.expect("it is sent once the server is back");
+    tokio::time::timeout(10 * SECOND, settled)
+        .await
+        .expect("it is sent once the server is back");
     hears(&one, &other).await;
     assert_eq!(other.get(&1).await.unwrap(), Some(2));
 }

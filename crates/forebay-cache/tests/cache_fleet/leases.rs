@@ -48,7 +48,11 @@ async fn who_holds_it_and_dies_delays_nobody_beyond_its_time() {
     database.write(1, 10);
     database.take(HOUR);
     let members = fleet(&redis, &database, 4, ms(300));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     let holder = members[0].clone();
     runtime.spawn(async move { holder.get(&1).await });
     until("it fetches", async || database.fetches() == 1).await;
@@ -74,7 +78,11 @@ async fn what_was_fetched_before_an_invalidation_is_not_put_behind_it() {
     members[1].invalidate(&1).await;
     assert_eq!(late.await.unwrap(), Some(10), "it asked before");
     members[0].settled().await;
-    assert_eq!(members[2].get(&1).await.unwrap(), Some(20), "the old value is not in the tier");
+    assert_eq!(
+        members[2].get(&1).await.unwrap(),
+        Some(20),
+        "the old value is not in the tier"
+    );
     members[2].settled().await;
     let before = database.fetches();
     assert_eq!(members[1].get(&1).await.unwrap(), Some(20));

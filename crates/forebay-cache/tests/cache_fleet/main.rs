@@ -97,11 +97,18 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
             tokio::time::sleep(ms(1)).await;
         }
     };
-    tokio::time::timeout(10 * SECOND, waiting).await.unwrap_or_else(|_| panic!("{what}"));
+    tokio::time::timeout(10 * SECOND, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("{what}"));
 }
 
 /// As many caches with memory and a backplane, which hear one another.
-async fn members(redis: &Redis, database: &Database, count: usize, with: impl Fn(CacheBuilder<u64, u64, Infallible>) -> CacheBuilder<u64, u64, Infallible>) -> Vec<Member> {
+async fn members(
+    redis: &Redis,
+    database: &Database,
+    count: usize,
+    with: impl Fn(CacheBuilder<u64, u64, Infallible>) -> CacheBuilder<u64, u64, Infallible>,
+) -> Vec<Member> {
     let member = |_| with(database.cache().backplane(backplane(redis.address()), 5 * SECOND)).build();
     let members: Vec<Member> = (0..count).map(member).collect();
     // Each has heard each other once all have forgotten what one of them changed.

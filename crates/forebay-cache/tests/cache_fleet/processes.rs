@@ -83,7 +83,11 @@ fn nobody_serves_what_was_invalidated_before_the_bound() {
 }
 
 fn start_member(folder: &Path, member: u64, redis: SocketAddr) -> Process {
-    let words = ["--exact", "processes::nobody_serves_what_was_invalidated_before_the_bound", "--nocapture"];
+    let words = [
+        "--exact",
+        "processes::nobody_serves_what_was_invalidated_before_the_bound",
+        "--nocapture",
+    ];
     let mut program = Program::new(std::env::current_exe().unwrap(), words);
     program.environment = vec![
         (FOLDER.into(), folder.into()),
@@ -130,7 +134,11 @@ fn member(folder: &Path) {
     let name = format!("notes.{number}.{}", now_us());
     let notes = Arc::new(Notes(Mutex::new(std::fs::File::create(folder.join(name)).unwrap())));
     let folder = folder.to_path_buf();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let rows = folder.clone();
         let source = move |key: u64| {
@@ -230,8 +238,13 @@ fn judge(folder: &Path) {
             break;
         }
         for newer in version + 1..version + 10 {
-            if called.get(&(name.clone(), *key, newer)).is_some_and(|called| called < asked) {
-                violations.push(format!("{name}: key {key} was {version} after it had made it {newer} itself"));
+            if called
+                .get(&(name.clone(), *key, newer))
+                .is_some_and(|called| called < asked)
+            {
+                violations.push(format!(
+                    "{name}: key {key} was {version} after it had made it {newer} itself"
+                ));
             }
         }
     }
@@ -242,6 +255,16 @@ fn judge(folder: &Path) {
         settled.len(),
         late_us / 1_000
     );
-    assert!(violations.is_empty(), "{} violations:\n{}", violations.len(), violations[..violations.len().min(20)].join("\n"));
-    assert!(reads.len() > 1_000 && settled.len() > 50, "{} reads, {} settled", reads.len(), settled.len());
+    assert!(
+        violations.is_empty(),
+        "{} violations:\n{}",
+        violations.len(),
+        violations[..violations.len().min(20)].join("\n")
+    );
+    assert!(
+        reads.len() > 1_000 && settled.len() > 50,
+        "{} reads, {} settled",
+        reads.len(),
+        settled.len()
+    );
 }

@@ -25,9 +25,9 @@ use ::redis::{Client, FromRedisValue, Pipeline, RedisError, pipe};
 use futures_util::future::BoxFuture;
 
 use super::envelope::Opened;
+use super::{Abilities, Form, Grant, Kept, Lease, OpenError, Put, Tier, TierError};
 use crate::clock::whole_ms;
 use crate::redis_link::Link;
-use super::{Abilities, Form, Grant, Kept, Lease, OpenError, Put, Tier, TierError};
 
 /// So many keys in one `MGET` or `UNLINK`: the server serves others in between.
 const KEYS_A_COMMAND: usize = 512;
@@ -110,7 +110,13 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
 
     /// Throws away what has a tag that was invalidated.
     async fn take_what_holds(&self, opened: Vec<Option<Opened<V>>>) -> Result<Vec<Option<Kept<V>>>, TierError> {
-        let tags_of = |opened: &Opened<V>| opened.kept.details.clone().map_or_else(Vec::new, |details| details.tags.clone());
+        let tags_of = |opened: &Opened<V>| {
+            opened
+                .kept
+                .details
+                .clone()
+                .map_or_else(Vec::new, |details| details.tags.clone())
+        };
         let mut tags: Vec<Arc<str>> = opened.iter().flatten().flat_map(tags_of).collect();
         tags.sort_unstable();
         tags.dedup();
@@ -123,7 +129,13 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         }
         let holds = |opened: Opened<V>| {
             let tags = tags_of(&opened);
-            let since = |tag| moments.get(tag).copied().flatten().is_some_and(|moment| moment <= opened.since);
+            let since = |tag| {
+                moments
+                    .get(tag)
+                    .copied()
+                    .flatten()
+                    .is_some_and(|moment| moment <= opened.since)
+            };
             tags.iter().all(since).then_some(opened.kept)
         };
         Ok(opened.into_iter().map(|opened| opened.and_then(holds)).collect())
@@ -139,7 +151,9 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         let stored: Vec<_> = answers.into_iter().flatten().collect();
         let (asked, answered) = (keys.len(), stored.len());
         let is_whole = asked == answered;
-        is_whole.then_some(stored).ok_or(TierError::Miscounted { asked, answered })
+        is_whole
+            .then_some(stored)
+            .ok_or(TierError::Miscounted { asked, answered })
     }
 
     async fn write(&self, entries: &[Put<K, V>]) -> Result<(), TierError> {
@@ -173,7 +187,13 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                             .arg(keep_for_ms)
                             .ignore();
                     } else {
-                        request.cmd("SET").arg(&key).arg(value).arg("PX").arg(keep_for_ms).ignore();
+                        request
+                            .cmd("SET")
+                            .arg(&key)
+                            .arg(value)
+                            .arg("PX")
+                            .arg(keep_for_ms)
+                            .ignore();
                         request.cmd("UNLINK").arg(&lease_key).ignore();
                     }
                 }
@@ -242,7 +262,13 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                     request.arg(number).arg(hold_for_ms);
                 }
                 Grant::IfNobodyHasIt => {
-                    request.cmd("SET").arg(lease_key).arg(number).arg("PX").arg(hold_for_ms).arg("NX");
+                    request
+                        .cmd("SET")
+                        .arg(lease_key)
+                        .arg(number)
+                        .arg("PX")
+                        .arg(hold_for_ms)
+                        .arg("NX");
                 }
                 Grant::Anyway => {
                     request.cmd("SET").arg(lease_key).arg(number).arg("PX").arg(hold_for_ms);
@@ -308,7 +334,8 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
     /// Leases go first: what is fetched now is not put behind this.
     async fn delete_all(&self) -> Result<(), TierError> {
         for kind in [";lease:", ":"] {
-            self.delete_matching(&format!("{}{kind}*", self.form.namespace())).await?;
+            self.delete_matching(&format!("{}{kind}*", self.form.namespace()))
+                .await?;
         }
         Ok(())
     }

@@ -157,7 +157,10 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> SqliteTier<K, V> {
         let (mut changes, mut bytes) = (Vec::new(), 0);
         for put in entries {
             let Some(key) = self.form.key(&put.key) else { continue };
-            let value = self.form.seal(&key, &put.kept, put.since).filter(|_| !put.keep_for.is_zero());
+            let value = self
+                .form
+                .seal(&key, &put.kept, put.since)
+                .filter(|_| !put.keep_for.is_zero());
             bytes += key.len() + value.as_ref().map_or(0, Vec::len);
             let expires_at_ms = unix_ms(SystemTime::now()).saturating_add(whole_ms(put.keep_for));
             changes.push(Change {
