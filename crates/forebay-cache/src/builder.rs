@@ -11,12 +11,11 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::Cache;
-use super::backplane::{Backplane, Bounds, Carrier, Listening, Outbox};
+use super::backplane::{Backplane, Bounds, Carrier, Listening, Outbox, Own};
 use super::clock::{Clock, Time, whole_ms};
 use super::core::{Core, Settings, Weigher};
 use super::events::Teller;
 use super::flights::Flights;
-use super::hearing::Own;
 use super::hot::Hot;
 use super::record::{News, Rule, Staleness, Terms, Windows, keep_for};
 use super::source::{AnySource, Source};

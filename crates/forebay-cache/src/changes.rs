@@ -6,6 +6,7 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::backplane::Outbox;
 use super::clock::whole_ms;
 use super::core::Core;
 use super::events::Event;
@@ -77,7 +78,7 @@ where
     /// Forgets everything, here, in all tiers, and in other processes.
     pub(super) fn clear(&self) {
         self.forget_all(By::This);
-        self.tell(|outbox, runtime| outbox.all(runtime));
+        self.tell(Outbox::all);
     }
 
     pub(super) fn forget(&self, hash: u64, key: &K, by: By) {

@@ -12,13 +12,12 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::answer::State;
-use super::backplane::Listening;
+use super::backplane::{Listening, Own};
 use super::clock::Time;
 use super::details::Details;
 use super::events::{Event, Teller};
 use super::flight::Flight;
 use super::flights::Flights;
-use super::hearing::Own;
 use super::hot::{self, Hot};
 use super::record::{More, Record, Terms, jitter_seed, keep_for};
 use super::source::AnySource;

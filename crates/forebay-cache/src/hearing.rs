@@ -31,15 +31,6 @@ where
     }
 }
 
-/// The outbox, until the cache is gone.
-pub(super) struct Own<K>(pub(super) Arc<Outbox<K>>);
-
-impl<K> Drop for Own<K> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
 impl<K, V, E> Hearing<K> for Core<K, V, E>
 where
     K: Key,

@@ -8,6 +8,7 @@
 //! - What is inserted, invalidated, marked stale or cleared wins over every fetch that began before.
 //! - The capacity is never exceeded. A hit takes no lock, allocates nothing and makes no system call; but for one in 256, on
 //!   average, which is recorded for [`hot_keys`](Cache::hot_keys) unless none are watched: it never waits for a lock either.
+//! - What carries a tag that was invalidated is not served, nor what another process has changed, that within a stated bound ([`backplane`]).
 //! - A source that fails, hangs or panics gives the reader an expired value, if one may still be used, or a typed error; never a wait
 //!   beyond the timeout.
 //!
@@ -17,7 +18,8 @@
 //!
 //! How it is built: `store` keeps `record`s and reads them without a lock; `flights` keeps the one order in which flights land and
 //! writers write; `core` has these and all else that a cache is made of. On it stand `lookup`, by which a reader is answered;
-//! `fetch`, a flight's way through `tier`s and `turns` to the `source`; and `changes`, what the application writes.
+//! `fetch`, a flight's way through `tier`s and `turns` to the `source`; `changes`, what the application writes; and `hearing`, what other
+//! processes write and hear, by a `backplane`. `tags` has when tags were invalidated, `details` is what a source says beside a value.
 //!
 //! # In a web handler
 //!
@@ -148,7 +150,12 @@
 //! A tier that fails, hangs or is down is skipped and counted ([`Stats::tiers`]), never a reader's error. `insert`, `invalidate` and
 //! `clear` go through all of them: what was invalidated is not read from a tier again from the call on, and a tier that was down is
 //! told when it is back. Await what they return ([`Settled`]) to know that other processes cannot read it there any more; that
-//! may take as long as the tier is down. Their own memory is theirs to invalidate.
+//! may take as long as the tier is down. Their own memory hears of it by a [`backplane`].
+//!
+//! # Several processes
+//!
+//! With a [`backplane`] the caches of several processes hear of one another's changes; with a lease
+//! ([`TierSettings::lease_for`](tier::TierSettings::lease_for)) one of them fetches for all. Both by Redis or Valkey (feature `redis`).
 //!
 //! # Warm starts
 //!

@@ -29,7 +29,7 @@ impl Settled {
         V: Clone + Send + Sync + 'static,
     {
         let tiers = (!tiers.is_empty()).then(|| tiers.settled());
-        let outbox = outbox.map(|outbox| outbox.settled());
+        let outbox = outbox.map(Outbox::settled);
         if tiers.is_none() && outbox.is_none() {
             return Self { all: None };
         }

@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use super::tier::TierError;
 
 pub(super) use listening::{Hearing, Listening};
-pub(super) use outbox::{Bounds, Outbox};
+pub(super) use outbox::{Bounds, Outbox, Own};
 
 /// What has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -50,6 +50,15 @@ pub(crate) struct Outbox<K> {
     closing: Notify,
 }
 
+/// The outbox, until the cache is gone.
+pub(crate) struct Own<K>(pub(crate) Arc<Outbox<K>>);
+
+impl<K> Drop for Own<K> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 struct Waiting<K> {
     /// Whether they are only stale.
     keys: HashMap<K, bool>,

@@ -16,8 +16,8 @@
 //! Promises, of each tier here: bytes that are truncated, altered, foreign, of another key or of another version are a miss and
 //! counted, never a panic and never a wrong value.
 //!
-//! Does not know: sources, flights, which values are fresh. Other processes' invalidations are theirs to make: a tier that is
-//! shared is changed at once for all, a memory that is not shared is not.
+//! Does not know: sources, flights, which values are fresh. A tier that is shared is changed at once for all; of what other processes change
+//! the tiers that are not shared are told.
 //!
 //! How it is built: `tiers` asks tier after tier, each behind a `breaker`, and puts changes into each tier's `queue`, which a task
 //! (`drain`) empties; what both need is `shared`. `envelope` and `codec` make bytes of values, `key` of keys, for the tiers that need bytes: `redis`, `sqlite`.

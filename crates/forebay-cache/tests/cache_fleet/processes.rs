@@ -42,7 +42,7 @@ fn nobody_serves_what_was_invalidated_before_the_bound() {
     let mut members: Vec<Process> = (0..MEMBERS).map(start).collect();
     let until = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < until {
-        std::thread::sleep(ms(random.random_range(50..400)));
+        rest(ms(random.random_range(50..400)));
         let at = random.random_range(0..MEMBERS) as usize;
         let trouble = ms(random.random_range(100..1_500));
         match random.random_range(0..6) {
@@ -52,34 +52,43 @@ fn nobody_serves_what_was_invalidated_before_the_bound() {
             }
             1 => {
                 members[at].signal(libc::SIGSTOP).unwrap();
-                std::thread::sleep(trouble);
+                rest(trouble);
                 members[at].signal(libc::SIGCONT).unwrap();
             }
             2 => {
                 proxies[at].set(Behaviour::Stall);
-                std::thread::sleep(trouble);
+                rest(trouble);
                 proxies[at].set(Behaviour::Pass);
             }
             3 => {
                 proxies[at].set(Behaviour::Refuse);
-                std::thread::sleep(trouble);
+                rest(trouble);
                 proxies[at].set(Behaviour::Pass);
             }
             4 => proxies[at].cut(),
             _ => {
                 redis.pause().unwrap();
-                std::thread::sleep(trouble / 2);
+                rest(trouble / 2);
                 redis.resume().unwrap();
             }
         }
     }
     // All is well again, so all that was written is told.
-    std::thread::sleep(2 * MAX_LAG);
+    rest(2 * MAX_LAG);
     for member in &mut members {
         drop(member.stop(libc::SIGKILL));
     }
     drop(members);
     judge(folder.path());
+}
+
+/// The trouble lasts, on a thread that has nothing else to do.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it is the length of the trouble, and no condition that is waited for"
+)]
+fn rest(time: Duration) {
+    std::thread::sleep(time);
 }
 
 fn start_member(folder: &Path, member: u64, redis: SocketAddr) -> Process {
