@@ -353,6 +353,7 @@ where
             // The key's `Eq`: it is out of the air and kept nowhere.
             Err(panic) => {
                 count(&self.counters.failures);
+                self.end_lease(leg);
                 flight.end(Err(panicked(panic)));
                 return quietly(|| drop((for_tiers, entry, landed)));
             }
@@ -373,6 +374,7 @@ where
             }
             None => {
                 count(&self.counters.late_dropped);
+                self.end_lease(leg);
                 None
             }
         };
@@ -382,9 +384,20 @@ where
         quietly(|| drop((for_tiers, entry)));
     }
 
+    /// Nothing comes of a flight that was to fetch for all who share a tier: the others need not wait for it.
+    pub(super) fn end_lease(&self, leg: &Leg<K, V, E>) {
+        let Some(lease) = leg.lease else { return };
+        let Some(runtime) = self.runtime() else { return };
+        quietly(|| {
+            let (tiers, key) = (self.tiers.clone(), leg.key.clone());
+            runtime.spawn(async move { tiers.end_lease(key, lease).await });
+        });
+    }
+
     /// A flight's end without one.
     fn land_error(&self, leg: &Leg<K, V, E>, error: CacheError<E>) {
         count(&self.counters.failures);
+        self.end_lease(leg);
         let mut now_ms = None;
         quietly(|| now_ms = Some(self.time.now()));
         quietly(|| {
@@ -404,6 +417,7 @@ where
         let called_off = unwanted() && self.flights.abandon_superseded(leg.hash, &leg.flight, unwanted);
         if called_off {
             count(&self.counters.called_off);
+            self.end_lease(leg);
         }
         called_off
     }

@@ -543,7 +543,10 @@ where
 
     /// Waits until the tiers have heard of everything that was written before.
     pub fn settled(&self) -> Settled {
-        Settled::new(&self.core.tiers, self.core.outbox.as_ref().map(|own| &own.0))
+        let outbox = self.core.outbox.as_ref().map(|own| &own.0);
+        Settled::new(&self.core.tiers, outbox, || {
+            Arc::clone(&self.core) as Arc<dyn Send + Sync>
+        })
     }
 
     /// What happens from now on, as it happens. Where nobody listens this costs a hit next to nothing; a listener who is slower than 4,096 events

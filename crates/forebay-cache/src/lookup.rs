@@ -30,7 +30,12 @@ use forebay_batch::panics::quietly;
 pub(super) type AtOnce<V, E> = Result<Answer<V>, CacheError<E>>;
 
 /// A reader on a flight; leaving it in any way is noticed.
-pub(super) struct Waiting<K: Key, V, E> {
+pub(super) struct Waiting<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
     core: Arc<Core<K, V, E>>,
     hash: u64,
     key: K,
@@ -333,7 +338,12 @@ where
     }
 }
 
-impl<K: Key, V, E> Drop for Waiting<K, V, E> {
+impl<K, V, E> Drop for Waiting<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
     fn drop(&mut self) {
         if self.flight.has_ended() {
             return;
@@ -356,6 +366,9 @@ impl<K: Key, V, E> Drop for Waiting<K, V, E> {
             quietly(|| {
                 core.store.peek(self.hash, &self.key, Record::unclaim);
             });
+        }
+        for leg in trip.iter().flat_map(|trip| &trip.legs) {
+            core.end_lease(leg);
         }
         quietly(|| drop(trip));
     }

@@ -23,13 +23,18 @@ pub struct Settled {
 }
 
 impl Settled {
-    pub(super) fn new<K, V>(tiers: &Tiers<K, V>, outbox: Option<&Arc<Outbox<K>>>) -> Self
+    /// `cache` is kept as long as something waits to be sent.
+    pub(super) fn new<K, V>(
+        tiers: &Tiers<K, V>,
+        outbox: Option<&Arc<Outbox<K>>>,
+        cache: impl FnOnce() -> Arc<dyn Send + Sync>,
+    ) -> Self
     where
         K: Key,
         V: Clone + Send + Sync + 'static,
     {
         let tiers = (!tiers.is_empty()).then(|| tiers.settled());
-        let outbox = outbox.map(Outbox::settled);
+        let outbox = outbox.map(|outbox| (outbox.settled(), cache()));
         if tiers.is_none() && outbox.is_none() {
             return Self { all: None };
         }
@@ -37,8 +42,9 @@ impl Settled {
             if let Some(tiers) = tiers {
                 tiers.await;
             }
-            if let Some(outbox) = outbox {
+            if let Some((outbox, cache)) = outbox {
                 outbox.await;
+                drop(cache);
             }
         };
         Self {

@@ -241,6 +241,15 @@ pub trait Tier<K, V>: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(granted)))
     }
 
+    /// Nothing will come of this lease of the key's: another may have one. Default: its time ends it.
+    ///
+    /// # Errors
+    /// When it may still be held.
+    fn end_lease<'a>(&'a self, key: &'a K, lease: u64) -> BoxFuture<'a, Result<(), TierError>> {
+        let _ = (key, lease);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Stored values met so far that could not be read: truncated, altered, foreign. Each was a miss.
     fn undecodable(&self) -> u64 {
         0

@@ -184,6 +184,20 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         }
     }
 
+    /// Nothing will come of this lease.
+    pub(crate) async fn end_lease(&self, key: K, lease: u64) {
+        let shared = self.shared();
+        let Some(at) = self.leasing() else { return };
+        let level = &shared.levels[at];
+        let ended = guarded(shared.settings.change_timeout, async || {
+            level.tier.end_lease(&key, lease).await
+        })
+        .await;
+        if let Err(error) = ended {
+            tracing::debug!(tier = level.tier.name(), %error, "a lease was not ended before its time");
+        }
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.shared().levels.is_empty()

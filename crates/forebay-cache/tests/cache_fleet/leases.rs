@@ -106,6 +106,41 @@ async fn a_refresh_fetches_now_and_what_it_brings_is_the_tiers() {
     assert_eq!(database.fetches(), before);
 }
 
+/// A source that fails for who holds the lease: the others do not wait for its time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_fails_gives_the_lease_back() {
+    let redis = Redis::start().unwrap();
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let member = || {
+        let fails = Arc::clone(&fails);
+        let source = move |key: u64| {
+            let fails = Arc::clone(&fails);
+            async move {
+                tokio::time::sleep(ms(20)).await;
+                if fails.load(SeqCst) { Err("down") } else { Ok(Some(key)) }
+            }
+        };
+        Cache::builder(source)
+            .tier(tier(redis.address()))
+            .tier_settings(leasing(HOUR))
+            .build()
+    };
+    let members = [member(), member(), member()];
+    let began = Instant::now();
+    let gets = members.each_ref().map(|member| {
+        let member = member.clone();
+        tokio::spawn(async move { member.get(&1).await })
+    });
+    for get in gets {
+        assert_eq!(get.await.unwrap().unwrap_err().source_error(), Some(&"down"));
+    }
+    fails.store(false, SeqCst);
+    for member in &members {
+        assert_eq!(member.get(&1).await.unwrap(), Some(1));
+    }
+    assert!(began.elapsed() < 3 * SECOND, "{:?}", began.elapsed());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_server_each_fetches_for_himself() {
     let mut redis = Redis::start().unwrap();

@@ -297,6 +297,19 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         Ok(asked.into_iter().map(lease).collect())
     }
 
+    async fn give_back(&self, key: &K, lease: u64) -> Result<(), TierError> {
+        let Some(key) = self.form.key(key) else { return Ok(()) };
+        let mut request = pipe();
+        request
+            .cmd("EVAL")
+            .arg(scripts::END_LEASE)
+            .arg(1)
+            .arg(self.lease_key(&key))
+            .arg(lease)
+            .ignore();
+        self.send(&request).await
+    }
+
     fn moment_key(&self) -> Vec<u8> {
         format!("{};moment", self.form.namespace()).into_bytes()
     }
@@ -419,6 +432,10 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> Tier<K, V> for RedisTie
         grant: Grant,
     ) -> BoxFuture<'a, Result<Vec<Lease>, TierError>> {
         Box::pin(self.lease(keys, hold_for, grant))
+    }
+
+    fn end_lease<'a>(&'a self, key: &'a K, lease: u64) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(self.give_back(key, lease))
     }
 
     fn undecodable(&self) -> u64 {

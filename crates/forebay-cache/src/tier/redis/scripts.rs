@@ -34,6 +34,12 @@ if redis.call('EXISTS', KEYS[2]) == 1 then return 'KEPT' end
 return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
 ";
 
+/// Ends the lease `ARGV[1]` at `KEYS[1]`, if it is still the one.
+pub(super) const END_LEASE: &str = "
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('UNLINK', KEYS[1]) end
+return 1
+";
+
 /// Puts the value `ARGV[2]` at `KEYS[1]` for `ARGV[3]` milliseconds: if the lease `ARGV[1]` is empty, or still the one at `KEYS[2]`, which
 /// ends. Tags, `KEYS[4]` and so on, that nobody knows of any more begin at the present moment of `KEYS[3]`.
 pub(super) const PUT: &str = "
