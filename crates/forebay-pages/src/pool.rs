@@ -75,8 +75,13 @@ pub struct PagePoolBuilder {
 }
 
 impl PagePoolBuilder {
-    /// The most memory that pages take, in bytes: cached, loading and held ones together. Default: 256 MiB. Besides that the pool
-    /// needs eight bytes for each page of an open file that was ever touched, and some for each page in memory.
+    /// The most memory that pages take, in bytes: cached, loading and held ones together. Default: 256 MiB.
+    ///
+    /// Besides that the pool needs some bytes for each page in memory; eight for each page that was ever touched of a file that is open
+    /// or has pages in memory, once more for each older version of it of which a view is held; and the system's page tables: 4 KiB for
+    /// each 2 MiB of a file in which there is a page in memory, another 4 KiB for each GiB of it, and at most a 64th of this limit (or 64
+    /// KiB) for those whose pages have gone. With pages of 64 KiB that is between a 512th of what is in memory, where long ranges are
+    /// read, and a 16th, where each page is far from all others; with such pages of 4 KiB it is as much again.
     ///
     /// # Panics
     ///

@@ -179,6 +179,7 @@ impl Run {
                 .map(|(page, stamp)| (page, *stamp)),
         );
         if !failures.is_empty() {
+            evictor.left_empty(&self.mapping, failures.iter().map(|(page, _)| *page));
             self.mapping.give_back(failures.len());
         }
         self.load.end(failures);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay_pages::{Checksums, Io};
+use forebay_pages::{Checksums, Io, PagePool};
 
 use crate::pattern;
 use crate::stress::resident;
@@ -335,6 +335,83 @@ fn a_file_that_has_lost_its_name_is_closed_when_nobody_reads_it_any_more() {
                 drop(view);
                 nothing_leaked(&pool).await;
                 until("the third to be closed", || descriptors_of(&deleted) == 0).await;
+            });
+        },
+    );
+}
+
+/// What this process's page tables take, in bytes.
+fn tables() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmPTE:")).expect("there");
+    let kibibytes: u64 = line
+        .split_whitespace()
+        .nth(1)
+        .expect("a number")
+        .parse()
+        .expect("a number");
+    kibibytes << 10
+}
+
+/// Pages that are gone leave no page tables, wherever in the file they were.
+#[test]
+fn page_tables_go_with_the_pages() {
+    in_a_process_of_its_own("attack::page_tables_go_with_the_pages", || {
+        block_on(async {
+            let folder = pattern::folder();
+            let path = folder.path().join("data");
+            sparse(&path, 1 << 30);
+            let pool = Trouble::pool(Io::Auto, 64).1.build().expect("a pool");
+            let file = pool.open(&path).await.expect("opened");
+            let before = tables();
+            for at in (0..1 << 30).step_by(2 << 20) {
+                assert!(
+                    file.read(at..at + PAGE)
+                        .await
+                        .expect("read")
+                        .iter()
+                        .all(|byte| *byte == 0)
+                );
+            }
+            let more = tables().saturating_sub(before);
+            assert!(more < (64 + 64) * 4096, "{} KiB for 64 pages", more >> 10);
+            nothing_leaked(&pool).await;
+            let more = tables().saturating_sub(before);
+            assert!(more < 64 * 4096, "{} KiB for no pages", more >> 10);
+        });
+    });
+}
+
+/// A view of each of many versions of a file holds its page, and little more.
+#[test]
+fn what_was_replaced_takes_little_more_than_what_is_held_of_it() {
+    in_a_process_of_its_own(
+        "attack::what_was_replaced_takes_little_more_than_what_is_held_of_it",
+        || {
+            block_on(async {
+                let folder = pattern::folder();
+                let path = folder.path().join("data");
+                sparse(&path, 1 << 30);
+                let pool = PagePool::builder().memory(16 << 20).build().expect("a pool");
+                let file = pool.open(&path).await.expect("opened");
+                let used = || resident() + tables();
+                let before = used();
+                let mut held = Vec::new();
+                for _ in 0..30 {
+                    held.push(file.read(5 << 20..(5 << 20) + 1).await.expect("read"));
+                    for at in (0..1 << 30).step_by(2 << 20) {
+                        file.read(at..=at).await.expect("read");
+                    }
+                    file.invalidate(..).await.expect("it is there");
+                }
+                until("old pages to go", || pool.stats().resident_bytes <= 30 * (64 << 10)).await;
+                let more = used().saturating_sub(before);
+                // The pages, the words of a file of 16,384 pages a version, and some for the process.
+                let most = 30 * ((64 << 10) + 16_384 * 8 + (16 << 10)) + (8 << 20);
+                assert!(more < most, "{} KiB of {}", more >> 10, most >> 10);
+                held.iter().for_each(|view| assert_eq!(view[..], [0]));
+                drop(held);
+                nothing_leaked(&pool).await;
             });
         },
     );
