@@ -382,6 +382,33 @@ fn page_tables_go_with_the_pages() {
     });
 }
 
+/// Each page far from all others has a page table for itself: a 16th of what the pool was given, and a 64th for those whose pages have gone.
+#[test]
+fn scattered_pages_take_a_sixteenth_more() {
+    const MEMORY: u64 = 256 << 20;
+    in_a_process_of_its_own("attack::scattered_pages_take_a_sixteenth_more", || {
+        block_on(async {
+            let folder = pattern::folder();
+            let path = folder.path().join("data");
+            // Of 10,000 windows of the address space, of which 4,096 have a page in memory at a time.
+            sparse(&path, 10_000 << 21);
+            let pool = PagePool::builder().memory(MEMORY).build().expect("a pool");
+            let file = pool.open(&path).await.expect("opened");
+            let before = resident() + tables();
+            let mut most = 0;
+            for batch in 0..100 {
+                let places = (batch * 100..(batch + 1) * 100).map(|window| window << 21);
+                file.read_many(places.map(|at| at..at + 1)).await.expect("read");
+                most = most.max(resident() + tables() - before);
+            }
+            // And some for the process.
+            let limit = MEMORY + MEMORY / 16 + MEMORY / 64 + (8 << 20);
+            assert!(most < limit, "{} MiB of {}", most >> 20, limit >> 20);
+            nothing_leaked(&pool).await;
+        });
+    });
+}
+
 /// A view of each of many versions of a file holds its page, and little more.
 #[test]
 fn what_was_replaced_takes_little_more_than_what_is_held_of_it() {
