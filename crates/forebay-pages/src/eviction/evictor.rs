@@ -81,7 +81,11 @@ impl Evictor {
     /// Evicts until there are frames enough for those who wait, and for the reserve; or until nothing can be evicted. Then the next
     /// pin that is released, and the next page that is loaded, calls for it again.
     pub(crate) fn make_room(&self) {
+        let mut may_withhold = true;
         loop {
+            if may_withhold {
+                self.frames.withhold();
+            }
             let shortfall = self.frames.shortfall().min(self.batch);
             if shortfall == 0 {
                 self.frames.ignore_pins();
@@ -92,6 +96,10 @@ impl Evictor {
             }
             if !self.frames.has_waiters() {
                 return;
+            }
+            // Not to be withheld again before whoever waits has had its turn.
+            if mem::take(&mut may_withhold) && self.frames.withhold_nothing() {
+                continue;
             }
             self.frames.await_pins();
             // A pin may have been released just before that was said.

@@ -19,6 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::frames::FrameBudget;
 use super::loads::Loads;
 use super::region::{MemoryRange, Region};
+use super::tables::Tables;
 use super::word::{State, Word, Words};
 use crate::checksum::{Checksums, Verifier};
 use crate::error::PageError;
@@ -53,6 +54,8 @@ pub(crate) struct Mapping {
     region: Region,
     words: Words,
     loads: Mutex<Loads>,
+    /// Of its windows. Changed under the lock of the loads.
+    tables: Mutex<Tables>,
     /// How many frames its pages have: loading, resident or leaving.
     taken: AtomicUsize,
     retired: AtomicBool,
@@ -131,6 +134,7 @@ impl Mapping {
             region,
             words,
             loads: Mutex::default(),
+            tables: Mutex::default(),
             taken: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
             successor: Mutex::default(),
@@ -268,10 +272,26 @@ impl Mapping {
                         let windows = *first as usize * page_windows..(*last as usize + 1) * page_windows;
                         // SAFETY: nobody has a reference to, or a transfer into, a page that is absent.
                         unsafe { self.region.renew(windows) };
+                        let mut tables = self.tables.lock();
+                        let gone = (*first..=*last).filter(|number| tables.remove(*number)).count();
+                        self.frames.tables_gone(gone * page_windows);
                     }
                 }
             }
         }
+    }
+
+    /// These pages are about to be loaded. Under the lock of the loads.
+    pub(crate) fn will_touch(&self, pages: &Range<u32>) {
+        let Some(window) = self.region.window() else { return };
+        if pages.is_empty() {
+            return;
+        }
+        let window_pages = self.window_pages(window);
+        let mut tables = self.tables.lock();
+        let windows = pages.start / window_pages..=(pages.end - 1) / window_pages;
+        let new = windows.filter(|number| tables.add(*number)).count();
+        self.frames.tables_added(new * self.page_size.div_ceil(window));
     }
 
     /// How many pages are in a window of so many bytes: one, if a page has many windows, which are counted as one then.
@@ -364,6 +384,15 @@ impl Mapping {
             .count();
         assert_eq!(resident, self.taken());
         assert!(self.loads().is_empty());
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if let Some(window) = self.region.window() {
+            let tables = self.tables.get_mut().count();
+            self.frames.tables_gone(tables * self.page_size.div_ceil(window));
+        }
     }
 }
 

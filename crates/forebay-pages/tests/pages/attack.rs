@@ -382,15 +382,15 @@ fn page_tables_go_with_the_pages() {
     });
 }
 
-/// Each page far from all others has a page table for itself: a 16th of what the pool was given, and a 64th for those whose pages have gone.
+/// Each page far from all others has a page table for itself. What these take beyond a 32nd of the pool's memory, pages lack.
 #[test]
-fn scattered_pages_take_a_sixteenth_more() {
+fn scattered_pages_take_a_thirty_second_more() {
     const MEMORY: u64 = 256 << 20;
-    in_a_process_of_its_own("attack::scattered_pages_take_a_sixteenth_more", || {
+    in_a_process_of_its_own("attack::scattered_pages_take_a_thirty_second_more", || {
         block_on(async {
             let folder = pattern::folder();
             let path = folder.path().join("data");
-            // Of 10,000 windows of the address space, of which 4,096 have a page in memory at a time.
+            // Of 10,000 windows of the address space, of which some 4,000 have a page in memory at a time.
             sparse(&path, 10_000 << 21);
             let pool = PagePool::builder().memory(MEMORY).build().expect("a pool");
             let file = pool.open(&path).await.expect("opened");
@@ -402,8 +402,48 @@ fn scattered_pages_take_a_sixteenth_more() {
                 most = most.max(resident() + tables() - before);
             }
             // And some for the process.
-            let limit = MEMORY + MEMORY / 16 + MEMORY / 64 + (8 << 20);
+            let limit = MEMORY + MEMORY / 32 + (8 << 20);
             assert!(most < limit, "{} MiB of {}", most >> 20, limit >> 20);
+            // A table is a 16th of a page, and a 32nd of all frames is kept free.
+            let pages = pool.stats().resident_bytes;
+            assert!(pages > MEMORY - MEMORY / 12, "{} MiB of pages", pages >> 20);
+            nothing_leaked(&pool).await;
+        });
+    });
+}
+
+/// Where a page is as large as its page table, half of the memory is for tables.
+#[test]
+fn scattered_pages_are_fewer_for_their_page_tables() {
+    const MEMORY: u64 = 32 << 20;
+    in_a_process_of_its_own("attack::scattered_pages_are_fewer_for_their_page_tables", || {
+        block_on(async {
+            let folder = pattern::folder();
+            let path = folder.path().join("data");
+            sparse(&path, 10_000 << 21);
+            let builder = PagePool::builder().memory(MEMORY).page_size(4096);
+            let pool = builder.build().expect("a pool");
+            let file = pool.open(&path).await.expect("opened");
+            let before = tables();
+            let used = || pool.stats().resident_bytes + tables().saturating_sub(before);
+            let mut most = 0;
+            for batch in 0..100 {
+                let places = (batch * 100..(batch + 1) * 100).map(|window| window << 21);
+                file.read_many(places.map(|at| at..at + 1)).await.expect("read");
+                most = most.max(used());
+            }
+            // And the tables of the words.
+            let limit = MEMORY + MEMORY / 32 + MEMORY / 16;
+            assert!(most < limit, "{} KiB of {}", most >> 10, limit >> 10);
+            // Where all memory is wanted for pages, tables wait for nothing: this is one range, of few tables.
+            let all = file.read(..MEMORY).await.expect("read");
+            assert!(all.len() as u64 == MEMORY && all.iter().all(|byte| *byte == 0));
+            drop(all);
+            // And this has as many tables as pages, held together.
+            let places = (0..MEMORY >> 12).map(|window| (window << 21) + 8192);
+            let held = file.read_many(places.map(|at| at..at + 1)).await.expect("read");
+            assert_eq!(held.len() as u64, MEMORY >> 12);
+            drop(held);
             nothing_leaked(&pool).await;
         });
     });
