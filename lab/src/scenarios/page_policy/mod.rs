@@ -181,11 +181,12 @@ impl Trial for OneRule {
     }
 }
 
-/// In percent. Pieces of one page that follow each other are one read.
+/// In percent. Pieces of one page that follow each other are one read; who misses them one by one has more misses than there are reads, and
+/// no hits.
 fn hit_ratio(requests: &[u64], hits: u64) -> f64 {
     let reads = requests.chunk_by(|page, next| page == next).count() as f64;
     let misses = (requests.len() as u64 - hits) as f64;
-    100.0 * (1.0 - misses / reads)
+    100.0 * (1.0 - misses / reads).max(0.0)
 }
 
 fn forebay(requests: &[u64], pages: u64) -> Result<u64, Failure> {
@@ -229,6 +230,7 @@ mod tests {
     fn pieces_that_follow_each_other_are_one_read() {
         // Three reads, of which one found its page.
         assert_eq!(hit_ratio(&[1, 1, 1, 2, 1, 1], 4), 100.0 / 3.0);
+        assert_eq!(hit_ratio(&[1, 1, 1], 0), 0.0);
     }
 
     #[test]
