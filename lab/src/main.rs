@@ -254,7 +254,10 @@ fn run(command: Command) -> Result<bool, Failure> {
             (vec![Box::new(CacheSoak::new(seed))], options.usually_once_for(seconds))
         }
         Chosen::Loads { database, options } => (Loads::on(database), options.quickly_for(writes::QUICKLY)),
-        Chosen::Writes { database, options } => (Writes::on(database), options.quickly_for(writes::QUICKLY)),
+        Chosen::Writes { database, options } => (
+            Writes::on(database, options.quick),
+            options.quickly_for(writes::QUICKLY),
+        ),
         Chosen::WritesSoak {
             database,
             seed,
@@ -360,7 +363,10 @@ mod tests {
             else {
                 panic!("{line} is another scenario");
             };
-            let names: Vec<String> = Writes::on(database).iter().map(|scenario| scenario.name()).collect();
+            let names: Vec<String> = Writes::on(database, options.quick)
+                .iter()
+                .map(|scenario| scenario.name())
+                .collect();
             (names.join(" "), options.quickly_for(writes::QUICKLY).effort().duration)
         };
         let all = "writes-sqlite writes-postgres writes-mariadb".to_owned();

@@ -129,6 +129,7 @@ fn batcher() {
     let seen = check("batcher", &report, &results);
     has(&seen, "limit", "1 caller");
     has(&seen, "limit", "10,000 callers");
+    has(&seen, "limit", "100,000 callers");
     has(&seen, "2 × mpsc + oneshot", "10,000 callers");
     for case in [
         "1 caller",
@@ -136,6 +137,7 @@ fn batcher() {
         "100 callers",
         "1,000 callers",
         "10,000 callers",
+        "100,000 callers",
         "1,000 callers, window 100 ms",
         "2,000 callers, window 100 ms",
         "4,000 callers, window 50 ms",
@@ -160,6 +162,7 @@ fn loader() {
         "1,000 callers, batch 1,000",
         "10,000 callers, batch 100",
         "10,000 callers, batch 1,000",
+        "100,000 callers, batch 1,000",
     ] {
         for system in ["limit", "forebay", "async-graphql", "dataloader", "ultra-batch"] {
             has(&seen, system, case);
@@ -228,7 +231,7 @@ fn page_policy() {
     let (report, results) = run(&["page-policy"]);
     let seen = check("page-policy", &report, &results);
     for case in ["oltp, 5000 pages", "Zipf and a scan in pieces, 1000 pages"] {
-        for system in ["limit", "LRU", "CLOCK", "S3-FIFO", "forebay"] {
+        for system in ["limit", "LRU", "CLOCK", "S3-FIFO", "quick_cache", "moka", "forebay"] {
             has(&seen, system, case);
         }
     }
@@ -278,6 +281,16 @@ fn pages() {
     ] {
         has(&seen, "forebay", case);
         has(&seen, "foyer", case);
+    }
+    for case in [
+        "hot, 16 KiB reads, 25 readers, 1 file",
+        "hot, 16 KiB reads, 25 readers, 1,000 files",
+    ] {
+        has(&seen, "pread", case);
+        has(&seen, "forebay", case);
+    }
+    for case in ["100 views held of 1,000 files", "100,000 views held of 1,000 files"] {
+        has(&seen, "forebay", case);
     }
     has(&seen, "limit", "hot, touched, 25 readers");
     has(&seen, "limit", "sparse ranges");

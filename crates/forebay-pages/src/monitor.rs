@@ -38,7 +38,7 @@ impl Monitor {
             written_bytes: counted.written_bytes,
             published: counted.published,
             syncs_shared: counted.syncs_shared,
-            resident_bytes: bytes(self.frames.taken()),
+            resident_bytes: bytes(self.frames.taken_by_pages()),
             pinned_bytes: bytes(evictor.pinned_pages()),
             capacity_bytes: bytes(self.frames.capacity),
             io_in_flight: readings.in_flight,

@@ -75,8 +75,16 @@ pub struct PagePoolBuilder {
 }
 
 impl PagePoolBuilder {
-    /// The most memory that pages take, in bytes: cached, loading and held ones together. Default: 256 MiB. Besides that the pool
-    /// needs eight bytes for each page of an open file that was ever touched, and some for each page in memory.
+    /// The most memory that pages take, in bytes: cached, loading and held ones together. Default: 256 MiB.
+    ///
+    /// Besides that the pool needs some bytes for each page in memory, and eight for each page that was ever touched of a file that is open
+    /// or has pages in memory, once more for each older version of it of which a view is held. (These come by 4 KiB: an 8,192nd of what
+    /// was read of a file, and a 512th with pages of 4 KiB.)
+    ///
+    /// The system's page tables are 4 KiB for each 2 MiB of a file in which there is a page in memory. They may take a 32nd of this limit (or
+    /// 256 KiB) beside it; what they take beyond that there is less for pages, up to half of the limit, unless all of it is held, or waited
+    /// for. So pages that are far from all others leave a 32nd of the room to their tables if they are of 64 KiB, and half of it if they are
+    /// of 4 KiB. Not counted are 4 KiB for each GiB of address space, and for each file smaller than 2 MiB.
     ///
     /// # Panics
     ///
@@ -241,7 +249,7 @@ impl PagePoolBuilder {
         let files = Arc::<RwLock<Files>>::default();
         let context = MappingContext {
             page_size,
-            frames: Arc::new(FrameBudget::new(frames)),
+            frames: Arc::new(FrameBudget::new(frames).with_tables(page_size)),
             outdated: Arc::default(),
         };
         let evictor = Arc::new(Evictor::new(&context, Arc::clone(&files), Arc::clone(&counters)));

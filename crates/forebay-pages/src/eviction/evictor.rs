@@ -9,6 +9,7 @@
 //! Knows nothing of I/O, and of how reads wait.
 
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
@@ -28,6 +29,12 @@ const BATCH_BYTES: usize = 8 << 20;
 /// How many words are looked at while the lock is held.
 const WORDS_AT_ONCE: usize = 1 << 16;
 
+/// What part of the pool's memory the page tables of empty windows may take beside it: to give each back at once made a scan slower by a
+/// tenth.
+const EMPTY_WINDOWS_SHARE: usize = 64;
+/// So many there may be in any case.
+const EMPTY_WINDOWS_MIN: usize = 16;
+
 /// Pages of a mapping that are leaving, each with the stamp that its word is to remember.
 struct Departure {
     mapping: Arc<Mapping>,
@@ -43,12 +50,16 @@ pub(crate) struct Evictor {
     /// How many pages leave at a time.
     batch: usize,
     policy: Mutex<Policy>,
+    /// Windows that were left empty, by the ids of their mappings, with their page tables.
+    empty_windows: Mutex<Vec<(u32, u32)>>,
+    max_empty_windows: usize,
     /// Held from taking pages until they have left.
     turn: Mutex<()>,
 }
 
 impl Evictor {
     pub(crate) fn new(context: &MappingContext, files: Arc<RwLock<Files>>, counters: Arc<Counters>) -> Self {
+        let memory = context.frames.capacity.saturating_mul(context.page_size);
         Self {
             frames: Arc::clone(&context.frames),
             outdated: Arc::clone(&context.outdated),
@@ -56,6 +67,8 @@ impl Evictor {
             counters,
             batch: (BATCH_BYTES / context.page_size).max(1),
             policy: Mutex::new(Policy::new(context.frames.capacity)),
+            empty_windows: Mutex::default(),
+            max_empty_windows: (memory / region::system_page() / EMPTY_WINDOWS_SHARE).max(EMPTY_WINDOWS_MIN),
             turn: Mutex::default(),
         }
     }
@@ -68,7 +81,11 @@ impl Evictor {
     /// Evicts until there are frames enough for those who wait, and for the reserve; or until nothing can be evicted. Then the next
     /// pin that is released, and the next page that is loaded, calls for it again.
     pub(crate) fn make_room(&self) {
+        let mut may_withhold = true;
         loop {
+            if may_withhold {
+                self.frames.withhold();
+            }
             let shortfall = self.frames.shortfall().min(self.batch);
             if shortfall == 0 {
                 self.frames.ignore_pins();
@@ -79,6 +96,10 @@ impl Evictor {
             }
             if !self.frames.has_waiters() {
                 return;
+            }
+            // Not to be withheld again before whoever waits has had its turn.
+            if mem::take(&mut may_withhold) && self.frames.withhold_nothing() {
+                continue;
             }
             self.frames.await_pins();
             // A pin may have been released just before that was said.
@@ -256,6 +277,7 @@ impl Evictor {
             for (page, stamp) in pages {
                 mapping.word(*page).finish_leaving(*stamp);
             }
+            self.left_empty(mapping, pages.iter().map(|(page, _)| *page));
             mapping.give_back(pages.len());
             count += pages.len();
             if mapping.taken() == 0 {
@@ -265,6 +287,32 @@ impl Evictor {
         }
         self.counters.evicted(count);
         count
+    }
+
+    /// These pages, in order, are absent now, and perhaps all others in their windows of the address space. There a page table is left,
+    /// which is given back when there are so many that it is worth it.
+    pub(crate) fn left_empty(&self, mapping: &Mapping, pages: impl Iterator<Item = u32>) {
+        let windows = mapping.empty_windows(pages);
+        let mut empty = {
+            let mut empty = self.empty_windows.lock();
+            empty.extend(windows.into_iter().map(|window| (mapping.id, window)));
+            if empty.len() <= self.max_empty_windows {
+                return;
+            }
+            mem::take(&mut *empty)
+        };
+        empty.sort_unstable();
+        empty.dedup();
+        for windows in empty.chunk_by(|(one, _), (next, _)| one == next) {
+            // Who is not known any more has no windows any more.
+            let mapping = self.files.read().by_id(windows[0].0).cloned();
+            if let Some(mapping) = mapping {
+                let windows: Vec<u32> = windows.iter().map(|(_, window)| *window).collect();
+                mapping.renew_windows(&windows);
+                // It may be the last owner, and must not be dropped under the locks that are held here.
+                mapping.leave_to_sweeper(0..0);
+            }
+        }
     }
 
     /// Blocks until the pages that are leaving have left, which takes as long as the kernel needs for one batch.

@@ -66,6 +66,7 @@ impl Run {
             .collect();
         let load = Load::new();
         for pages in planned.kept() {
+            mapping.will_touch(&pages);
             loads.insert(pages, &load);
         }
         Self {
@@ -179,6 +180,7 @@ impl Run {
                 .map(|(page, stamp)| (page, *stamp)),
         );
         if !failures.is_empty() {
+            evictor.left_empty(&self.mapping, failures.iter().map(|(page, _)| *page));
             self.mapping.give_back(failures.len());
         }
         self.load.end(failures);
@@ -186,7 +188,7 @@ impl Run {
     }
 
     /// Its I/O never began, and its memory was not touched.
-    fn cancel(&self) {
+    fn cancel(&self, evictor: &Evictor) {
         {
             let mut loads = self.mapping.loads();
             for pages in self.planned.kept() {
@@ -194,6 +196,7 @@ impl Run {
                 pages.for_each(|page| self.mapping.word(page).fail_load());
             }
         }
+        evictor.left_empty(&self.mapping, self.planned.kept().flatten());
         self.mapping.give_back(self.remembered.len());
         self.load.end(Vec::new());
     }
@@ -247,9 +250,9 @@ impl CompletionHandler for WholeRun {
     }
 
     fn cancelled(self: Box<Self>) {
-        let Self { run, turn, .. } = *self;
+        let Self { context, run, turn } = *self;
         drop(turn);
-        run.cancel();
+        run.cancel(&context.evictor);
     }
 }
 

@@ -4,6 +4,9 @@
 //! that they asked for at once, so nobody holds a part while waiting for the rest. A frame is taken from before its page begins to
 //! load until its memory is back with the system. Giving up (dropping the future) leaves nothing behind.
 //!
+//! Page tables are memory, too. What they take beyond a share of the pool's is *withheld*: frames that no page gets, as soon as they are
+//! free, and as long as nobody waits for whom no page can be evicted.
+//!
 //! Knows neither pages nor files.
 
 use std::sync::OnceLock;
@@ -12,8 +15,16 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::region;
 use crate::sync::{AtomicBool, Ordering, fence};
 use crate::wakers;
+
+/// What part of the pool's memory page tables may take beside it.
+const TABLES_SHARE: usize = 32;
+/// So many there may be in any case.
+const TABLES_MIN: usize = 64;
+/// What part of the frames page tables may take, so that reads go on.
+const WITHHELD_SHARE: usize = 2;
 
 /// All frames of a pool.
 pub(crate) struct FrameBudget {
@@ -24,6 +35,14 @@ pub(crate) struct FrameBudget {
     free: Semaphore,
     /// 0 <= taken <= capacity.
     taken: AtomicUsize,
+    /// Of those that are taken, in place of page tables.
+    withheld: AtomicUsize,
+    /// The page tables of all mappings.
+    tables: AtomicUsize,
+    /// How many of them cost no frame.
+    tables_free: usize,
+    /// How many of the others cost one.
+    tables_per_frame: usize,
     /// The frames that all who wait have asked for.
     wanted: AtomicUsize,
     /// The sweeper found less than was wanted, and is to be woken when a pin is released.
@@ -46,9 +65,24 @@ impl FrameBudget {
             reserve: (capacity / 32).min(1024),
             free: Semaphore::new(capacity),
             taken: AtomicUsize::new(0),
+            withheld: AtomicUsize::new(0),
+            tables: AtomicUsize::new(0),
+            tables_free: usize::MAX,
+            tables_per_frame: 1,
             wanted: AtomicUsize::new(0),
             awaits_pins: AtomicBool::new(false),
             wake: OnceLock::new(),
+        }
+    }
+
+    /// Frames are so many bytes, and page tables count.
+    pub(crate) fn with_tables(self, frame_bytes: usize) -> Self {
+        let tables_per_frame = (frame_bytes / region::system_page()).max(1);
+        let all = self.capacity.saturating_mul(tables_per_frame);
+        Self {
+            tables_free: (all / TABLES_SHARE).max(TABLES_MIN),
+            tables_per_frame,
+            ..self
         }
     }
 
@@ -67,6 +101,66 @@ impl FrameBudget {
     /// How many frames are taken.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
+    }
+
+    /// How many frames pages have, or are about to have.
+    pub(crate) fn taken_by_pages(&self) -> usize {
+        self.taken().saturating_sub(self.withheld())
+    }
+
+    /// There are so many page tables more. Frames that are free are withheld at once; the sweeper sees to the others.
+    pub(crate) fn tables_added(&self, count: usize) {
+        if count > 0 {
+            self.tables.fetch_add(count, Ordering::Relaxed);
+            self.withhold_free();
+        }
+    }
+
+    /// There are so many page tables fewer.
+    pub(crate) fn tables_gone(&self, count: usize) {
+        let before = self.tables.fetch_sub(count, Ordering::Relaxed);
+        debug_assert!(before >= count, "what goes was added");
+    }
+
+    fn withheld(&self) -> usize {
+        self.withheld.load(Ordering::Relaxed)
+    }
+
+    /// How many frames the page tables are worth that have no share of their own.
+    fn due(&self) -> usize {
+        let tables = self.tables.load(Ordering::Relaxed).saturating_sub(self.tables_free);
+        (tables / self.tables_per_frame).min(self.capacity / WITHHELD_SHARE)
+    }
+
+    /// Withholds what is due as far as it is free, and gives back what is not due any more. By the sweeper.
+    pub(crate) fn withhold(&self) {
+        let (due, withheld) = (self.due(), self.withheld());
+        if due < withheld {
+            self.withheld.fetch_sub(withheld - due, Ordering::Relaxed);
+            self.give_back(withheld - due);
+        } else {
+            self.withhold_free();
+        }
+    }
+
+    /// Withholds what is due, as far as it is free. Two who do it at once may withhold too much, until the sweeper's next look.
+    fn withhold_free(&self) {
+        let lacking = self.due().saturating_sub(self.withheld());
+        let free = lacking.min(self.free.available_permits());
+        if free > 0
+            && let Ok(permits) = self.free.try_acquire_many(narrow(free))
+        {
+            permits.forget();
+            self.taken.fetch_add(free, Ordering::Relaxed);
+            self.withheld.fetch_add(free, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives what is withheld to those who wait. Returns whether there was anything. By the sweeper.
+    pub(crate) fn withhold_nothing(&self) -> bool {
+        let withheld = self.withheld.swap(0, Ordering::Relaxed);
+        self.give_back(withheld);
+        withheld > 0
     }
 
     /// Takes so many frames if they are free and nobody waits.
@@ -95,7 +189,7 @@ impl FrameBudget {
     fn took(&self, count: usize) -> Frames<'_> {
         let before = self.taken.fetch_add(count, Ordering::Relaxed);
         debug_assert!(before + count <= self.capacity, "never more than there are");
-        if before + count + self.reserve / 2 > self.capacity {
+        if before + count + self.reserve / 2 + self.due().saturating_sub(self.withheld()) > self.capacity {
             self.wake_sweeper();
         }
         Frames { budget: self, count }
@@ -109,9 +203,10 @@ impl FrameBudget {
         self.free.add_permits(count);
     }
 
-    /// How many pages should be evicted now: for those who wait, and to keep the reserve.
+    /// How many pages should be evicted now: for those who wait, for page tables, and to keep the reserve.
     pub(crate) fn shortfall(&self) -> usize {
-        (self.taken() + self.wanted.load(Ordering::Relaxed) + self.reserve).saturating_sub(self.capacity)
+        let wanted = self.wanted.load(Ordering::Relaxed) + self.due().saturating_sub(self.withheld());
+        (self.taken() + wanted + self.reserve).saturating_sub(self.capacity)
     }
 
     /// Whether anybody waits for frames.
@@ -306,6 +401,49 @@ mod tests {
             drop(frames.try_take(2).expect("the two that are free"));
         }
         drop(out);
+        check_all_is_free(&frames);
+    }
+
+    #[tokio::test]
+    async fn page_tables_beyond_their_share_take_frames_that_nobody_waits_for() {
+        let (frames, woken) = watched(3200);
+        // Each frame is worth 16 of the system's pages.
+        let page = region::system_page();
+        let frames = frames.with_tables(16 * page);
+        frames.tables_added(3200 * 16 / 32);
+        assert_eq!((frames.taken(), frames.shortfall()), (0, 0), "their share");
+        let held = frames.try_take(2400).expect("free");
+        frames.tables_added(16 * 700);
+        assert_eq!((frames.taken(), frames.taken_by_pages()), (3100, 2400), "at once");
+        let more = frames.try_take(100).expect("free");
+        let before = woken.load(Ordering::Relaxed);
+        frames.tables_added(16 * 100);
+        assert_eq!(
+            (frames.taken(), frames.shortfall()),
+            (3200, 200),
+            "none is free; and the reserve"
+        );
+        drop(more);
+        assert_eq!(woken.load(Ordering::Relaxed), before);
+        frames.withhold();
+        assert_eq!((frames.taken(), frames.taken_by_pages()), (3200, 2400));
+        assert_eq!(frames.shortfall(), 100);
+        // Nothing can be evicted for one who waits.
+        let mut waiting = Box::pin(frames.take(800, LONG));
+        assert!(futures_util::future::poll_immediate(&mut waiting).await.is_none());
+        assert!(frames.withhold_nothing() && !frames.withhold_nothing());
+        drop(waiting.await.expect("its turn"));
+        frames.withhold();
+        assert_eq!(frames.taken_by_pages(), 2400);
+        drop(held);
+        frames.tables_added(16 * 3200);
+        assert_eq!(
+            (frames.taken(), frames.taken_by_pages()),
+            (1600, 0),
+            "half of all at most"
+        );
+        frames.tables_gone(16 * (3200 + 800) + 3200 * 16 / 32);
+        frames.withhold();
         check_all_is_free(&frames);
     }
 

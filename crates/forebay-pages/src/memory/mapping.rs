@@ -19,13 +19,15 @@ use parking_lot::{Mutex, MutexGuard};
 use super::frames::FrameBudget;
 use super::loads::Loads;
 use super::region::{MemoryRange, Region};
-#[cfg(all(test, not(forebay_loom)))]
-use super::word::State;
-use super::word::{Word, Words};
+use super::tables::Tables;
+use super::word::{State, Word, Words};
 use crate::checksum::{Checksums, Verifier};
 use crate::error::PageError;
 use crate::storage::StoredFile;
 use crate::storage::identity::{FileId, Identity};
+
+/// How many windows are renewed while no load of the file can begin.
+const WINDOWS_AT_ONCE: usize = 16;
 
 /// What all mappings of a pool share.
 #[derive(Clone)]
@@ -52,6 +54,8 @@ pub(crate) struct Mapping {
     region: Region,
     words: Words,
     loads: Mutex<Loads>,
+    /// Of its windows. Changed under the lock of the loads.
+    tables: Mutex<Tables>,
     /// How many frames its pages have: loading, resident or leaving.
     taken: AtomicUsize,
     retired: AtomicBool,
@@ -116,7 +120,7 @@ impl Mapping {
             length: space,
             cause: Arc::new(cause),
         };
-        let region = Region::reserve(space as usize).map_err(no_space)?;
+        let region = Region::reserve_windows(space as usize).map_err(no_space)?;
         let words = Words::absent(pages as usize).map_err(no_space)?;
         Ok(Self {
             id,
@@ -130,6 +134,7 @@ impl Mapping {
             region,
             words,
             loads: Mutex::default(),
+            tables: Mutex::default(),
             taken: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
             successor: Mutex::default(),
@@ -242,6 +247,66 @@ impl Mapping {
         self.region.range(start..start + self.page_size)
     }
 
+    /// The windows of the address space, in order, where these pages are, in order, and no page has memory. None, if the file is so small
+    /// that it shares its window with others.
+    pub(crate) fn empty_windows(&self, pages: impl Iterator<Item = u32>) -> Vec<u32> {
+        let Some(window) = self.region.window() else {
+            return Vec::new();
+        };
+        let mut empty: Vec<u32> = pages.map(|page| page / self.window_pages(window)).collect();
+        empty.dedup();
+        empty.retain(|number| self.is_empty(window, *number));
+        empty
+    }
+
+    /// Gives back the page tables of those of these windows, in order, in which no page has memory.
+    pub(crate) fn renew_windows(&self, windows: &[u32]) {
+        let Some(window) = self.region.window() else { return };
+        let page_windows = self.page_size.div_ceil(window);
+        for neighbours in windows.chunk_by(|one, next| one + 1 == *next) {
+            for some in neighbours.chunks(WINDOWS_AT_ONCE) {
+                // Under this lock no load begins, and an absent page's memory is touched by loads alone.
+                let _loads = self.loads();
+                for empty in some.split(|number| !self.is_empty(window, *number)) {
+                    if let (Some(first), Some(last)) = (empty.first(), empty.last()) {
+                        let windows = *first as usize * page_windows..(*last as usize + 1) * page_windows;
+                        // SAFETY: nobody has a reference to, or a transfer into, a page that is absent.
+                        unsafe { self.region.renew(windows) };
+                        let mut tables = self.tables.lock();
+                        let gone = (*first..=*last).filter(|number| tables.remove(*number)).count();
+                        self.frames.tables_gone(gone * page_windows);
+                    }
+                }
+            }
+        }
+    }
+
+    /// These pages are about to be loaded. Under the lock of the loads.
+    pub(crate) fn will_touch(&self, pages: &Range<u32>) {
+        let Some(window) = self.region.window() else { return };
+        if pages.is_empty() {
+            return;
+        }
+        let window_pages = self.window_pages(window);
+        let mut tables = self.tables.lock();
+        let windows = pages.start / window_pages..=(pages.end - 1) / window_pages;
+        let new = windows.filter(|number| tables.add(*number)).count();
+        self.frames.tables_added(new * self.page_size.div_ceil(window));
+    }
+
+    /// How many pages are in a window of so many bytes: one, if a page has many windows, which are counted as one then.
+    fn window_pages(&self, window: usize) -> u32 {
+        (window / self.page_size).max(1) as u32
+    }
+
+    /// Whether no page of this window has memory.
+    fn is_empty(&self, window: usize, number: u32) -> bool {
+        let pages = self.window_pages(window);
+        let first = number * pages;
+        let pages = first..first.saturating_add(pages).min(self.words.len() as u32);
+        self.words(&pages).iter().all(|word| word.state() == State::Absent)
+    }
+
     pub(crate) fn loads(&self) -> MutexGuard<'_, Loads> {
         self.loads.lock()
     }
@@ -319,6 +384,15 @@ impl Mapping {
             .count();
         assert_eq!(resident, self.taken());
         assert!(self.loads().is_empty());
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if let Some(window) = self.region.window() {
+            let tables = self.tables.get_mut().count();
+            self.frames.tables_gone(tables * self.page_size.div_ceil(window));
+        }
     }
 }
 

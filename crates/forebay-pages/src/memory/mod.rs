@@ -1,7 +1,7 @@
 //! What is in memory, and who holds it.
 //!
 //! From the ground up: `region`, address space; `word`, the state of a page; `frames`, how much memory there is; `loads`, what is on
-//! its way; `mapping`, a file's place in memory, made of these; `pins`, pages that are held; `files`, all mappings of a pool.
+//! its way; `tables`, the system's page tables; `mapping`, a file's place in memory, made of these; `pins`, pages that are held; `files`, all mappings of a pool.
 //!
 //! Knows nothing of I/O, and of which page is evicted when.
 
@@ -11,4 +11,5 @@ pub(crate) mod loads;
 pub(crate) mod mapping;
 pub(crate) mod pins;
 pub(crate) mod region;
+pub(crate) mod tables;
 pub(crate) mod word;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay_pages::{Checksums, Io};
+use forebay_pages::{Checksums, Io, PagePool};
 
 use crate::pattern;
 use crate::stress::resident;
@@ -335,6 +335,150 @@ fn a_file_that_has_lost_its_name_is_closed_when_nobody_reads_it_any_more() {
                 drop(view);
                 nothing_leaked(&pool).await;
                 until("the third to be closed", || descriptors_of(&deleted) == 0).await;
+            });
+        },
+    );
+}
+
+/// What this process's page tables take, in bytes.
+fn tables() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmPTE:")).expect("there");
+    let kibibytes: u64 = line
+        .split_whitespace()
+        .nth(1)
+        .expect("a number")
+        .parse()
+        .expect("a number");
+    kibibytes << 10
+}
+
+/// Pages that are gone leave no page tables, wherever in the file they were.
+#[test]
+fn page_tables_go_with_the_pages() {
+    in_a_process_of_its_own("attack::page_tables_go_with_the_pages", || {
+        block_on(async {
+            let folder = pattern::folder();
+            let path = folder.path().join("data");
+            sparse(&path, 1 << 30);
+            let pool = Trouble::pool(Io::Auto, 64).1.build().expect("a pool");
+            let file = pool.open(&path).await.expect("opened");
+            let before = tables();
+            for at in (0..1 << 30).step_by(2 << 20) {
+                assert!(
+                    file.read(at..at + PAGE)
+                        .await
+                        .expect("read")
+                        .iter()
+                        .all(|byte| *byte == 0)
+                );
+            }
+            let more = tables().saturating_sub(before);
+            assert!(more < (64 + 64) * 4096, "{} KiB for 64 pages", more >> 10);
+            nothing_leaked(&pool).await;
+            let more = tables().saturating_sub(before);
+            assert!(more < 64 * 4096, "{} KiB for no pages", more >> 10);
+        });
+    });
+}
+
+/// Each page far from all others has a page table for itself. What these take beyond a 32nd of the pool's memory, pages lack.
+#[test]
+fn scattered_pages_take_a_thirty_second_more() {
+    const MEMORY: u64 = 256 << 20;
+    in_a_process_of_its_own("attack::scattered_pages_take_a_thirty_second_more", || {
+        block_on(async {
+            let folder = pattern::folder();
+            let path = folder.path().join("data");
+            // Of 10,000 windows of the address space, of which some 4,000 have a page in memory at a time.
+            sparse(&path, 10_000 << 21);
+            let pool = PagePool::builder().memory(MEMORY).build().expect("a pool");
+            let file = pool.open(&path).await.expect("opened");
+            let before = resident() + tables();
+            let mut most = 0;
+            for batch in 0..100 {
+                let places = (batch * 100..(batch + 1) * 100).map(|window| window << 21);
+                file.read_many(places.map(|at| at..at + 1)).await.expect("read");
+                most = most.max(resident() + tables() - before);
+            }
+            // And some for the process.
+            let limit = MEMORY + MEMORY / 32 + (8 << 20);
+            assert!(most < limit, "{} MiB of {}", most >> 20, limit >> 20);
+            // A table is a 16th of a page, and a 32nd of all frames is kept free.
+            let pages = pool.stats().resident_bytes;
+            assert!(pages > MEMORY - MEMORY / 12, "{} MiB of pages", pages >> 20);
+            nothing_leaked(&pool).await;
+        });
+    });
+}
+
+/// Where a page is as large as its page table, half of the memory is for tables.
+#[test]
+fn scattered_pages_are_fewer_for_their_page_tables() {
+    const MEMORY: u64 = 32 << 20;
+    in_a_process_of_its_own("attack::scattered_pages_are_fewer_for_their_page_tables", || {
+        block_on(async {
+            let folder = pattern::folder();
+            let path = folder.path().join("data");
+            sparse(&path, 10_000 << 21);
+            let builder = PagePool::builder().memory(MEMORY).page_size(4096);
+            let pool = builder.build().expect("a pool");
+            let file = pool.open(&path).await.expect("opened");
+            let before = tables();
+            let used = || pool.stats().resident_bytes + tables().saturating_sub(before);
+            let mut most = 0;
+            for batch in 0..100 {
+                let places = (batch * 100..(batch + 1) * 100).map(|window| window << 21);
+                file.read_many(places.map(|at| at..at + 1)).await.expect("read");
+                most = most.max(used());
+            }
+            // And the tables of the words.
+            let limit = MEMORY + MEMORY / 32 + MEMORY / 16;
+            assert!(most < limit, "{} KiB of {}", most >> 10, limit >> 10);
+            // Where all memory is wanted for pages, tables wait for nothing: this is one range, of few tables.
+            let all = file.read(..MEMORY).await.expect("read");
+            assert!(all.len() as u64 == MEMORY && all.iter().all(|byte| *byte == 0));
+            drop(all);
+            // And this has as many tables as pages, held together.
+            let places = (0..MEMORY >> 12).map(|window| (window << 21) + 8192);
+            let held = file.read_many(places.map(|at| at..at + 1)).await.expect("read");
+            assert_eq!(held.len() as u64, MEMORY >> 12);
+            drop(held);
+            nothing_leaked(&pool).await;
+        });
+    });
+}
+
+/// A view of each of many versions of a file holds its page, and little more.
+#[test]
+fn what_was_replaced_takes_little_more_than_what_is_held_of_it() {
+    in_a_process_of_its_own(
+        "attack::what_was_replaced_takes_little_more_than_what_is_held_of_it",
+        || {
+            block_on(async {
+                let folder = pattern::folder();
+                let path = folder.path().join("data");
+                sparse(&path, 1 << 30);
+                let pool = PagePool::builder().memory(16 << 20).build().expect("a pool");
+                let file = pool.open(&path).await.expect("opened");
+                let used = || resident() + tables();
+                let before = used();
+                let mut held = Vec::new();
+                for _ in 0..30 {
+                    held.push(file.read(5 << 20..(5 << 20) + 1).await.expect("read"));
+                    for at in (0..1 << 30).step_by(2 << 20) {
+                        file.read(at..=at).await.expect("read");
+                    }
+                    file.invalidate(..).await.expect("it is there");
+                }
+                until("old pages to go", || pool.stats().resident_bytes <= 30 * (64 << 10)).await;
+                let more = used().saturating_sub(before);
+                // The pages, the words of a file of 16,384 pages a version, and some for the process.
+                let most = 30 * ((64 << 10) + 16_384 * 8 + (16 << 10)) + (8 << 20);
+                assert!(more < most, "{} KiB of {}", more >> 10, most >> 10);
+                held.iter().for_each(|view| assert_eq!(view[..], [0]));
+                drop(held);
+                nothing_leaked(&pool).await;
             });
         },
     );

@@ -2,10 +2,10 @@
 //! was acknowledged; whoever finds a file finds its side file; and what it left behind goes with the next file.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_pages::Checksums;
 use rand::rngs::StdRng;
@@ -37,6 +37,8 @@ async fn killed_at_any_moment_it_leaves_one_version_whole() {
     let pool = builder().build().expect("a pool");
     publish(&pool, &path, 0, length(0)).await.expect("published");
     let (mut acknowledged, mut ahead, mut found_left) = (0, 0, 0);
+    // What the last one took.
+    let mut publish_time = Duration::from_millis(10);
     for _ in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args([
@@ -49,23 +51,20 @@ async fn killed_at_any_moment_it_leaves_one_version_whole() {
             .spawn()
             .expect("started");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        // It has begun; and now at any moment of some files' time.
-        lines
-            .by_ref()
-            .map(|line| line.expect("read"))
-            .find(|line| line.ends_with("begins ."));
-        tokio::time::sleep(Duration::from_micros(random.random_range(0..60_000))).await;
+        // It has begun, and has published some; and now at any moment of the next ones' time, which is long where much else is going on.
+        assert!(
+            lines.any(|line| line.expect("read").ends_with("begins .")),
+            "it has begun"
+        );
+        for _ in 0..random.random_range(0..=2) {
+            let began = Instant::now();
+            acknowledged = lines.find_map(acknowledgement).expect("it goes on until it is killed");
+            publish_time = began.elapsed();
+        }
+        tokio::time::sleep(publish_time.mul_f64(random.random_range(0.0..2.0))).await;
         child.kill().expect("killed");
         child.wait().expect("it has ended");
-        for line in lines {
-            let line = line.expect("read");
-            if let Some(version) = line
-                .strip_prefix("acknowledged ")
-                .and_then(|line| line.strip_suffix(" ."))
-            {
-                acknowledged = version.parse().expect("a number");
-            }
-        }
+        acknowledged = lines.filter_map(acknowledgement).last().unwrap_or(acknowledged);
         found_left += leftovers(folder.path()).len();
         let is = fs::metadata(&path).expect("there is always one").len();
         let version = if is == length(acknowledged) {
@@ -87,6 +86,13 @@ async fn killed_at_any_moment_it_leaves_one_version_whole() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     publish(&pool, &path, 0, 0).await.expect("published");
     assert_eq!(leftovers(folder.path()), [""; 0]);
+}
+
+/// The version that a line of the child's acknowledges.
+fn acknowledgement(line: io::Result<String>) -> Option<u64> {
+    let line = line.expect("read");
+    let version = line.strip_prefix("acknowledged ")?.strip_suffix(" .")?;
+    Some(version.parse().expect("a number"))
 }
 
 /// A segment that is there can be read with its side file.
@@ -111,7 +117,7 @@ async fn publishing_child(task: &str) {
     let folder = Path::new(folder);
     let pool = builder().build().expect("a pool");
     let say = |text: String| {
-        let mut output = std::io::stdout();
+        let mut output = io::stdout();
         // At once, and in one piece.
         output
             .write_all(format!("{text} .\n").as_bytes())

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::closed_loop::{Ask, Batches, answer};
 
 /// More than callers, so that none ever waits to be let in.
-const QUEUED_MAX: usize = 16_384;
+const QUEUED_MAX: usize = 131_072;
 
 /// Does nothing but answer.
 async fn process(items: Vec<u64>) -> Vec<u64> {

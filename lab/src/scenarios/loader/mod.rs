@@ -52,7 +52,7 @@ struct Loop {
     max_items: usize,
 }
 
-const LOOPS: [Loop; 4] = [
+const LOOPS: [Loop; 5] = [
     Loop {
         case: "1,000 callers, batch 100",
         callers: 1_000,
@@ -71,6 +71,11 @@ const LOOPS: [Loop; 4] = [
     Loop {
         case: "10,000 callers, batch 1,000",
         callers: 10_000,
+        max_items: 1_000,
+    },
+    Loop {
+        case: "100,000 callers, batch 1,000",
+        callers: 100_000,
         max_items: 1_000,
     },
 ];

@@ -16,7 +16,7 @@ use super::ring::Took;
 use super::runs::Run;
 use crate::failure::Failure;
 
-fn failed(error: &forebay::pages::PageError) -> Failure {
+pub(super) fn failed(error: &forebay::pages::PageError) -> Failure {
     Failure::Wrong(format!("forebay: {error}"))
 }
 

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::kernel;
@@ -43,17 +44,24 @@ fn byte(place: u64) -> u8 {
 #[derive(Debug, Clone)]
 pub(super) struct Material {
     pub(super) path: PathBuf,
+    /// Where its first byte is in the file whose part it is.
+    pub(super) begin: u64,
     pub(super) bytes: u64,
 }
 
 impl Material {
     /// Makes it; `bytes` is a multiple of a page.
     pub(super) fn make(path: &Path, bytes: u64) -> Result<Self, Failure> {
+        Self::make_part(path, 0..bytes)
+    }
+
+    /// Makes a file of this part of a larger one; it begins and ends with whole pages.
+    pub(super) fn make_part(path: &Path, part: Range<u64>) -> Result<Self, Failure> {
         let failed = |what: &str| Failure::system(format!("{what} {}", path.display()));
         let mut file = File::create(path).map_err(failed("make"))?;
         let mut portion = vec![0; PORTION_BYTES as usize];
-        for begin in (0..bytes).step_by(portion.len()) {
-            let portion = &mut portion[..PORTION_BYTES.min(bytes - begin) as usize];
+        for begin in part.clone().step_by(portion.len()) {
+            let portion = &mut portion[..PORTION_BYTES.min(part.end - begin) as usize];
             for (index, bytes) in (begin / WORD_BYTES..).zip(portion.as_chunks_mut::<8>().0) {
                 *bytes = word(index).to_le_bytes();
             }
@@ -62,7 +70,8 @@ impl Material {
         file.sync_all().map_err(failed("sync"))?;
         let made = Self {
             path: path.to_owned(),
-            bytes,
+            begin: part.start,
+            bytes: part.end - part.start,
         };
         made.leave_the_kernels_cache()?;
         Ok(made)

@@ -7,6 +7,7 @@
 mod fio;
 mod forebay;
 mod kernel;
+mod many;
 mod material;
 mod once;
 mod ranges;
@@ -115,8 +116,11 @@ impl Scenario for Pages {
              a range lacks at once, 32 fetches in all. The kernel's cache, which mmap and pread have, holds the file\nwhatever \
              Forebay and foyer are given. Resident over the cap: the most that the process held (/proc/self/statm, every 10 ms), \
              less\nwhat it held before the pool was made, less the pool's memory. 64 KiB beside readers: what one more waits for a read of that, \
-             anywhere\nin the file of which half is in memory, with a rest of 3 ms between.",
-            ranges::SEED
+             anywhere\nin the file of which half is in memory, with a rest of 3 ms between. 1,000 files: of {} MiB in all, each with other bytes, beside one file's first \
+             part of that size; views held:\nof an eighth of these files, with memory for half of all, while the other files are \
+             read once, one after another.",
+            ranges::SEED,
+            if self.is_quick { 250 } else { 1_000 }
         )
     }
 
@@ -204,6 +208,7 @@ impl Scenario for Pages {
                 wanted: Wanted::AtMost(OVER_THE_CAP_MAX_MIB),
             });
         }
+        goals.extend(many::goals());
         goals
     }
 }
@@ -323,6 +328,7 @@ fn trials(sizes: Sizes, material: &Rc<Material>, double: Option<&Rc<Material>>, 
         }));
     }
     trials.extend(sparse::trials(material, &kept, sizes.over, sizes.sparse));
+    trials.extend(many::trials(material, &kept, sizes.many));
     // A system after another, for each has to have the whole file in memory first.
     let limit: (&str, Open) = (LIMIT, open_buffer);
     for who in [limit].into_iter().chain(WITH_THE_KERNEL).chain([WITH_MEMORY, OURS]) {

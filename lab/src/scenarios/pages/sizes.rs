@@ -25,6 +25,8 @@ pub(super) struct Sizes {
     pub(super) share: f64,
     /// Small ranges that are read together.
     pub(super) sparse: usize,
+    /// What a thousand files have together.
+    pub(super) many: u64,
 }
 
 /// How many read at once where all is in memory.
@@ -42,6 +44,8 @@ impl Sizes {
                 peers_readers: &[10],
                 share: 0.5,
                 sparse: 200,
+                // No more than the one file, and a page each.
+                many: 1_000 * 64 * 1024,
             };
         }
         if is_quick {
@@ -55,6 +59,7 @@ impl Sizes {
                 peers_readers: &[25],
                 share: 0.2,
                 sparse: 2_000,
+                many: 250 * MIB,
             };
         }
         Self {
@@ -66,6 +71,7 @@ impl Sizes {
             peers_readers: READERS,
             share: 1.0,
             sparse: 2_000,
+            many: 1_000 * MIB,
         }
     }
 }

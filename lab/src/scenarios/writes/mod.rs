@@ -41,14 +41,20 @@ pub(crate) enum Database {
 #[derive(Debug)]
 pub(crate) struct Writes {
     database: Database,
+    is_quick: bool,
 }
 
 impl Writes {
-    /// The scenario on that database; without one on each of them, one after another.
-    pub(crate) fn on(database: Option<Database>) -> Vec<Box<dyn Scenario>> {
+    /// The scenario on that database; without one on each of them, one after another. Where it is to be quick its large table is smaller.
+    pub(crate) fn on(database: Option<Database>, is_quick: bool) -> Vec<Box<dyn Scenario>> {
         let all = Database::value_variants();
         let databases = database.as_ref().map_or(all, std::slice::from_ref);
-        let on = |database: &Database| -> Box<dyn Scenario> { Box::new(Self { database: *database }) };
+        let on = |database: &Database| -> Box<dyn Scenario> {
+            Box::new(Self {
+                database: *database,
+                is_quick,
+            })
+        };
         databases.iter().map(on).collect()
     }
 }
@@ -82,7 +88,7 @@ impl Scenario for Writes {
 
     fn prepare(&self, stage: &Stage<'_>, absent: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
         match self.database {
-            Database::Sqlite => Ok(sqlite::trials()),
+            Database::Sqlite => Ok(sqlite::trials(self.is_quick)),
             Database::Postgres => postgres::trials(stage, absent),
             Database::Mariadb => mariadb::trials(stage),
         }
