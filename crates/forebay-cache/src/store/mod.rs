@@ -18,18 +18,21 @@
 //!
 //! Knows nothing of freshness, sources, tiers or async: a record is what the core makes it.
 //!
-//! How it is built: `shard` (a lock for writers, a table for readers) stands on `slots` (where is a key's entry), `slab` (the
-//! entries' memory), `policy` (who has to go, by one of the rules of `rule`, which `trials` choose), `readers` (who may still be looking) and `limbo` (what waits for them). The
-//! `budget` is the whole store's. All unsafe code is in `slab` and `shard`.
+//! How it is built: `shard` (a lock for writers, a table for readers) stands on `slots` (where is a key's entry: in
+//! which `segment`, and where there), `slab` (the entries' memory), `policy` (who has to go, by one of the rules of `rule`, which `trials` choose), `readers` (who may still be looking) and `limbo` (what waits for them). The
+//! `budget` is the whole store's. All unsafe code is in `slab`, `segment`, `slots` and `shard`, and a
+//! hint to the processor in `prefetch`.
 
 mod budget;
 mod ghosts;
 mod limbo;
 mod node;
 mod policy;
+mod prefetch;
 mod queue;
 mod readers;
 mod rule;
+mod segment;
 mod shard;
 mod slab;
 mod slots;
