@@ -89,6 +89,14 @@ pub(super) struct Inserted {
     settles: bool,
 }
 
+impl Inserted {
+    /// Whether [`tidy`](Store::tidy) has something to do.
+    #[inline]
+    pub(super) fn settles(self) -> bool {
+        self.settles
+    }
+}
+
 impl<K: Hash + Eq, T> Store<K, T> {
     /// Keeps entries of a total weight up to `capacity`; nothing at all when that is zero.
     pub(super) fn new(capacity: u64) -> Self {
@@ -157,6 +165,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
         let own = self.shards.index_of(hash);
         let mut write = Write::new(hash, weight, self.budget.0.reserve());
         let mut locked = self.shards.lock(own);
+        locked.prefetch(hash);
         let done = if let Ok(existing) = write.make_room(&mut locked, &key) {
             let done = write.link(&mut locked, existing, key, record);
             drop(locked);
@@ -261,6 +270,13 @@ impl<K: Hash + Eq, T> Store<K, T> {
         self.shards.readers().counted()
     }
 
+    /// The entries that made room for others, so far.
+    pub(super) fn evicted(&self) -> u64 {
+        (0..self.shards.count())
+            .map(|shard| self.shards.lock(shard).evicted())
+            .sum()
+    }
+
     /// The entries that are there, shard by shard.
     pub(super) fn len(&self) -> u64 {
         (0..self.shards.count())
@@ -320,12 +336,14 @@ impl<'a> Write<'a> {
     }
 
     /// What it holds goes back, before others are waited for.
+    #[inline]
     fn give_back(&mut self, budget: &'a Budget) {
         self.reservation = budget.reserve();
     }
 
     /// Reserves what the key's new entry needs beyond what its old one has, pushing out others of the shard. Returns the old entry,
     /// on hold; or how much is needed when the shard has no more to give.
+    #[inline]
     fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64> {
         let weight = u64::from(self.weight);
         locked.reserve();
@@ -348,6 +366,7 @@ impl<'a> Write<'a> {
     }
 
     /// Whether the reservation came to hold `needed`, from what is free and what the shard's entries have.
+    #[inline]
     fn push_out<K, T>(&mut self, locked: &mut Locked<'_, K, T>, needed: u64) -> bool {
         if self.reservation.raise_to(needed) {
             return true;
@@ -365,6 +384,7 @@ impl<'a> Write<'a> {
     }
 
     /// Links the new entry with what was reserved for it, and gives back what it does not need.
+    #[inline]
     fn link<K, T>(mut self, locked: &mut Locked<'_, K, T>, existing: Option<u32>, key: K, record: T) -> Inserted {
         if let Some(old) = existing {
             self.reservation.inherit(locked.weight_of(old));

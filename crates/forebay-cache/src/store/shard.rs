@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::ghosts::Memory;
 use super::limbo::Limbo;
-use super::node::Tick;
+use super::node::{NONE, Tick};
 use super::policy::Policy;
 use super::readers::{Readers, is_reading};
 use super::segment::Address;
@@ -76,6 +76,8 @@ struct Writer<K, T> {
     slab: Slab<K, T>,
     policy: Policy,
     limbo: Limbo<Retired<K, T>>,
+    /// Entries that had to go so far.
+    evicted: u64,
 }
 
 /// What is freed once no reader can see it.
@@ -171,6 +173,7 @@ impl<K, T> Shard<K, T> {
                 slab,
                 policy: Policy::new(share),
                 limbo: Limbo::new(),
+                evicted: 0,
             })),
         }
     }
@@ -285,6 +288,7 @@ impl<K, T> Shards<K, T> {
         }
     }
 
+    #[inline]
     pub(super) fn lock(&self, index: usize) -> Locked<'_, K, T> {
         let shard = &self.shards[index];
         Locked {
@@ -343,29 +347,42 @@ pub(super) struct Garbage<K, T> {
 }
 
 impl<K, T> Locked<'_, K, T> {
+    #[inline]
     fn table(&self) -> &Table<K, T> {
         // SAFETY: never null; replaced only by who holds the lock, as this does, and only through `&mut self`.
         unsafe { &*self.table.load(Ordering::Relaxed) }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.writer.policy.len()
     }
 
+    #[inline]
     pub(super) fn weight(&self) -> u64 {
         self.writer.policy.weight()
     }
 
+    #[inline]
     pub(super) fn weight_of(&self, number: u32) -> u64 {
         self.writer.slab.node(number).weight()
     }
 
+    /// Asks the processor for what a write of the key will look at.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        self.table().slots.prefetch(tag_of(hash));
+        self.writer.policy.prefetch(tag_of(hash));
+    }
+
     /// Makes sure of a number for one more entry, while nothing has been changed that a panic would leave half done.
+    #[inline]
     pub(super) fn reserve(&mut self) {
         self.writer.slab.reserve();
     }
 
     /// The number of the key's entry. Runs the key's `Eq`.
+    #[inline]
     pub(super) fn find<Q>(&self, hash: u64, key: &Q) -> Option<u32>
     where
         K: Borrow<Q>,
@@ -381,6 +398,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// What the policy knows of a key that is not there; it forgets it with the answer.
+    #[inline]
     pub(super) fn recall(&mut self, hash: u64) -> Option<Memory> {
         self.writer.policy.recall(tag_of(hash))
     }
@@ -397,6 +415,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Makes the first entry of its key readable. `filling`: nothing had to go for it.
+    #[inline]
     pub(super) fn link(&mut self, hash: u64, weight: u32, key: K, record: T, memory: Option<Memory>, filling: bool) {
         let number = self.fill(hash, weight, key, record);
         let writer = &mut *self.writer;
@@ -424,6 +443,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// A number for the entry, and room for it in the table.
+    #[inline]
     fn fill(&mut self, hash: u64, weight: u32, key: K, record: T) -> u32 {
         self.writer.slab.reserve();
         loop {
@@ -451,6 +471,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Takes an entry out of the table and the policy; it waits for its readers from now on.
+    #[inline]
     fn unlink(&mut self, number: u32) -> u64 {
         let writer = &mut *self.writer;
         let node = writer.slab.node(number);
@@ -470,15 +491,39 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Evictions follow, for want of room.
+    #[inline]
     pub(super) fn store_is_full(&mut self) {
         self.writer.policy.store_is_full();
     }
 
     /// Takes out the entry that the policy can spare most and says what it weighed.
+    #[inline]
     pub(super) fn evict(&mut self) -> Option<u64> {
         let writer = &mut *self.writer;
         let number = writer.policy.evict(&writer.slab, self.shards.trials.rule())?;
-        Some(self.unlink(number))
+        writer.evicted += 1;
+        let weight = self.unlink(number);
+        self.look_ahead();
+        Some(weight)
+    }
+
+    /// Asks the processor for what the next eviction here will look at, which it has fetched when that comes.
+    #[inline]
+    fn look_ahead(&self) {
+        let Writer { slab, policy, .. } = &*self.writer;
+        if let Some(next) = policy.likely_next() {
+            let node = slab.node(next);
+            self.table().slots.prefetch(node.tag());
+            policy.prefetch(node.tag());
+            if node.next() != NONE {
+                slab.prefetch(node.next());
+            }
+        }
+    }
+
+    /// Entries that had to go so far.
+    pub(super) fn evicted(&self) -> u64 {
+        self.writer.evicted
     }
 
     /// Takes out everything and gives the memory back once no reader is left: how many entries, and what they weighed.
@@ -500,6 +545,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Whether enough waits in limbo for a look to be worth it.
+    #[inline]
     pub(super) fn settles(&self) -> bool {
         let waiting = self.writer.limbo.backlog();
         let enough = waiting.entries >= LOOK_AT_ENTRIES || waiting.weight > self.shards.look_at_weight;
@@ -554,6 +600,7 @@ impl<K, T> Locked<'_, K, T> {
             slab,
             policy,
             limbo,
+            ..
         } = &*self.writer;
         policy.validate(slab);
         let slots = &self.table().slots;

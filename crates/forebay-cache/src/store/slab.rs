@@ -109,6 +109,7 @@ impl<K, T> Slab<K, T> {
         self.directory
     }
 
+    #[inline]
     fn chunks_by_address(&self) -> &Directory<K, T> {
         // SAFETY: from a box that is freed only with the slab; never borrowed mutably.
         unsafe { self.directory.as_ref() }
@@ -128,12 +129,19 @@ impl<K, T> Slab<K, T> {
     }
 
     /// The address of an entry whose chunk is there.
+    #[inline]
     fn address_of(&self, number: u32) -> *mut Entry<K, T> {
         let (chunk, offset) = place_of(number);
         let chunk = self.chunks_by_address().0[chunk].load(Ordering::Relaxed);
         assert!(!chunk.is_null(), "reserved");
         // SAFETY: the offset is within the chunk.
         unsafe { chunk.add(offset) }
+    }
+
+    /// Asks the processor for the memory of an entry.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u32) {
+        super::prefetch::prefetch(self.entry(number));
     }
 
     fn layout_of(chunk: usize) -> Layout {
@@ -146,6 +154,7 @@ impl<K, T> Slab<K, T> {
     /// # Panics
     ///
     /// When the numbers have come to an end, with 2^32 - 1 entries in one shard. So it comes before anything else is changed.
+    #[inline]
     pub(super) fn reserve(&mut self) {
         assert!(
             self.free != NONE || self.unused < NONE,
@@ -166,6 +175,7 @@ impl<K, T> Slab<K, T> {
 
     /// Puts in a key and a record and gives them a number, after [`reserve`](Self::reserve). The place is the caller's to set
     /// at once: an entry whose place is `FREE` is not dropped with the slab.
+    #[inline]
     pub(super) fn fill(&mut self, tag: u32, weight: u32, key: K, record: T) -> u32 {
         let number = if self.free == NONE {
             let number = self.unused;
@@ -194,6 +204,7 @@ impl<K, T> Slab<K, T> {
     /// # Safety
     ///
     /// The entry is filled; no reader can see it, and none will.
+    #[inline]
     pub(super) unsafe fn take(&mut self, number: u32) -> (K, T) {
         let entry = self.entry(number);
         debug_assert_ne!(entry.node.place(), FREE, "filled");
