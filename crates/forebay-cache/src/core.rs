@@ -5,7 +5,7 @@
 //! Lookups are in `lookup`, fetches in `fetch`, changes in `changes`; this knows none of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -125,12 +125,12 @@ where
 
     /// The rest of an insert, where no lock is held: what was replaced and evicted is dropped. Its panics are not the reader's.
     pub(super) fn inserted(&self, hash: u64, inserted: Inserted) {
-        let counters = &self.counters;
-        counters.evictions.fetch_add(inserted.evicted, Ordering::Relaxed);
         if !inserted.admitted {
-            count(&counters.too_heavy);
+            count(&self.counters.too_heavy);
         }
-        quietly(|| self.store.tidy(hash, inserted));
+        if inserted.settles() {
+            quietly(|| self.store.tidy(hash, inserted));
+        }
     }
 
     /// Makes a timer, say, of the runtime that flights run in, wherever it is then awaited. `None`: there is no runtime.
@@ -152,6 +152,7 @@ where
             hits_missing,
             in_flight: self.flights.begun(),
             in_line: self.turns.as_ref().map_or(0, |turns| turns.counts().1),
+            evictions: self.store.evicted(),
             entries: self.store.len(),
             weight: self.store.weight(),
             capacity: self.store.capacity(),

@@ -93,7 +93,6 @@ pub(super) struct Counters {
     pub(super) failures: AtomicU64,
     pub(super) timeouts: AtomicU64,
     pub(super) late_dropped: AtomicU64,
-    pub(super) evictions: AtomicU64,
     pub(super) too_heavy: AtomicU64,
     pub(super) fetch_ns: AtomicU64,
 }
@@ -121,7 +120,6 @@ impl Counters {
             failures: of(&self.failures),
             timeouts: of(&self.timeouts),
             late_dropped: of(&self.late_dropped),
-            evictions: of(&self.evictions),
             too_heavy: of(&self.too_heavy),
             fetch_time: Duration::from_nanos(of(&self.fetch_ns)),
             ..Stats::default()

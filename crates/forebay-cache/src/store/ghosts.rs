@@ -7,6 +7,7 @@
 //! another. No queue, no links. Knows nothing of entries.
 
 use super::node::{Tick, faded};
+use super::prefetch::prefetch;
 
 /// In capacities: how far back it remembers, and so how many are remembered for each entry.
 const REACH: u32 = 4;
@@ -25,13 +26,15 @@ pub(super) struct Memory {
 }
 
 pub(super) struct Ghosts {
-    buckets: Vec<Bucket>,
+    /// Of each: fingerprint (16 bits), time of the last use (12), uses (4). Numbers and no buckets, since of those a vector is not made
+    /// from the zeros that the system has, but by writing zeros: for milliseconds, where the store is large.
+    places: Vec<u32>,
+    /// Where the first bucket begins, so that each is a cache line.
+    first: usize,
+    buckets: usize,
 }
 
-/// Of each: fingerprint (16 bits), time of the last use (12), uses (4).
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Bucket([u32; WAYS]);
+type Bucket = [u32; WAYS];
 
 /// Which of them it holds for, a bit each. Without a branch, so that all are looked at at once.
 #[inline]
@@ -42,17 +45,37 @@ fn ways(bucket: &[u32; WAYS], holds: impl Fn(u32) -> bool) -> u32 {
 
 impl Ghosts {
     pub(super) const fn new() -> Self {
-        Self { buckets: Vec::new() }
+        Self {
+            places: Vec::new(),
+            first: 0,
+            buckets: 0,
+        }
     }
 
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<Bucket>()
+        self.places.capacity() * size_of::<u32>()
     }
 
     #[inline]
     fn bucket_of(&self, tag: u32) -> usize {
-        ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize
+        ((u64::from(tag) * self.buckets as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn bucket(&mut self, tag: u32) -> Option<&mut Bucket> {
+        let begin = self.first + self.bucket_of(tag) * WAYS;
+        self.places.get_mut(begin..)?.first_chunk_mut()
+    }
+
+    /// Asks the processor for the memory that the tag's bucket is in.
+    #[inline]
+    pub(super) fn prefetch(&self, tag: u32) {
+        prefetch(
+            self.places
+                .as_ptr()
+                .wrapping_add(self.first + self.bucket_of(tag) * WAYS),
+        );
     }
 
     /// In the units that time is kept in.
@@ -64,10 +87,12 @@ impl Ghosts {
     /// One of `entries` was evicted.
     #[inline]
     pub(super) fn remember(&mut self, tag: u32, memory: Memory, entries: usize) {
-        self.fit(entries);
+        let wanted = (entries * REACH as usize).div_ceil(WAYS).max(1);
+        if wanted > self.buckets * 2 || self.buckets == 0 {
+            self.fit(wanted);
+        }
         let ghost = tag << 16 | ((memory.last >> COARSE) & TIME_MASK) << 4 | u32::from(memory.uses & 0xF);
-        let index = self.bucket_of(tag);
-        let bucket = &mut self.buckets[index].0;
+        let bucket = self.bucket(tag).expect("there are some, and none begins past the last");
         // The latest stand first; who takes a place that was left empty leaves the others theirs.
         let empty = ways(bucket, |there| there == FORGOTTEN);
         let place = (empty.trailing_zeros() as usize).min(WAYS - 1);
@@ -78,8 +103,7 @@ impl Ghosts {
     /// What is known of the key, if it was used in the last [`REACH`] capacities, of `span` ticks each; it is forgotten with the answer.
     #[inline]
     pub(super) fn take(&mut self, tag: u32, now: Tick, span: Tick) -> Option<Memory> {
-        let index = self.bucket_of(tag);
-        let bucket = &mut self.buckets.get_mut(index)?.0;
+        let bucket = self.bucket(tag)?;
         let found = ways(bucket, |ghost| ghost >> 16 == tag & 0xFFFF && ghost != FORGOTTEN);
         let ghost = bucket.get_mut(found.trailing_zeros() as usize)?;
         let taken = std::mem::replace(ghost, FORGOTTEN);
@@ -93,12 +117,12 @@ impl Ghosts {
     }
 
     /// Room for [`REACH`] times as many as there are entries. Those of before are forgotten where there are many more than there were.
-    fn fit(&mut self, entries: usize) {
-        let wanted = (entries * REACH as usize).div_ceil(WAYS).max(1);
-        if wanted > self.buckets.len() * 2 || self.buckets.is_empty() {
-            // From zeros, which cost nothing until they are written to.
-            self.buckets = vec![Bucket([FORGOTTEN; WAYS]); wanted];
-        }
+    #[cold]
+    fn fit(&mut self, wanted: usize) {
+        // From zeros, which cost nothing until they are written to.
+        self.places = vec![FORGOTTEN; (wanted + 1) * WAYS];
+        self.first = self.places.as_ptr().align_offset(size_of::<Bucket>()).min(WAYS);
+        self.buckets = wanted;
     }
 }
 
@@ -162,10 +186,10 @@ mod tests {
     fn has_a_place_for_four_times_the_entries() {
         let mut ghosts = Ghosts::new();
         ghosts.remember(tag(1), at(0, 1), 1_000);
-        assert_eq!(ghosts.buckets.len(), 250);
+        assert_eq!(ghosts.buckets, 250);
         ghosts.remember(tag(2), at(0, 1), 1_500);
         assert!(ghosts.take(tag(1), 0, SPAN).is_some(), "some more change nothing");
         ghosts.remember(tag(3), at(0, 1), 8_000);
-        assert_eq!(ghosts.buckets.len(), 2_000);
+        assert_eq!(ghosts.buckets, 2_000);
     }
 }

@@ -18,18 +18,21 @@
 //!
 //! Knows nothing of freshness, sources, tiers or async: a record is what the core makes it.
 //!
-//! How it is built: `shard` (a lock for writers, a table for readers) stands on `slots` (where is a key's entry), `slab` (the
-//! entries' memory), `policy` (who has to go, by one of the rules of `rule`, which `trials` choose), `readers` (who may still be looking) and `limbo` (what waits for them). The
-//! `budget` is the whole store's. All unsafe code is in `slab` and `shard`.
+//! How it is built: `shard` (a lock for writers, a table for readers) stands on `slots` (where is a key's entry: in
+//! which `segment`, and where there), `slab` (the entries' memory), `policy` (who has to go, by one of the rules of `rule`, which `trials` choose), `readers` (who may still be looking) and `limbo` (what waits for them). The
+//! `budget` is the whole store's. All unsafe code is in `slab`, `segment`, `slots` and `shard`, and a
+//! hint to the processor in `prefetch`.
 
 mod budget;
 mod ghosts;
 mod limbo;
 mod node;
 mod policy;
+mod prefetch;
 mod queue;
 mod readers;
 mod rule;
+mod segment;
 mod shard;
 mod slab;
 mod slots;
@@ -84,6 +87,14 @@ pub(super) struct Inserted {
     everywhere: bool,
     /// So much waits to be dropped that it is time to look whether it can be.
     settles: bool,
+}
+
+impl Inserted {
+    /// Whether [`tidy`](Store::tidy) has something to do.
+    #[inline]
+    pub(super) fn settles(self) -> bool {
+        self.settles
+    }
 }
 
 impl<K: Hash + Eq, T> Store<K, T> {
@@ -154,6 +165,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
         let own = self.shards.index_of(hash);
         let mut write = Write::new(hash, weight, self.budget.0.reserve());
         let mut locked = self.shards.lock(own);
+        locked.prefetch(hash);
         let done = if let Ok(existing) = write.make_room(&mut locked, &key) {
             let done = write.link(&mut locked, existing, key, record);
             drop(locked);
@@ -258,6 +270,13 @@ impl<K: Hash + Eq, T> Store<K, T> {
         self.shards.readers().counted()
     }
 
+    /// The entries that made room for others, so far.
+    pub(super) fn evicted(&self) -> u64 {
+        (0..self.shards.count())
+            .map(|shard| self.shards.lock(shard).evicted())
+            .sum()
+    }
+
     /// The entries that are there, shard by shard.
     pub(super) fn len(&self) -> u64 {
         (0..self.shards.count())
@@ -317,12 +336,14 @@ impl<'a> Write<'a> {
     }
 
     /// What it holds goes back, before others are waited for.
+    #[inline]
     fn give_back(&mut self, budget: &'a Budget) {
         self.reservation = budget.reserve();
     }
 
     /// Reserves what the key's new entry needs beyond what its old one has, pushing out others of the shard. Returns the old entry,
     /// on hold; or how much is needed when the shard has no more to give.
+    #[inline]
     fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64> {
         let weight = u64::from(self.weight);
         locked.reserve();
@@ -345,6 +366,7 @@ impl<'a> Write<'a> {
     }
 
     /// Whether the reservation came to hold `needed`, from what is free and what the shard's entries have.
+    #[inline]
     fn push_out<K, T>(&mut self, locked: &mut Locked<'_, K, T>, needed: u64) -> bool {
         if self.reservation.raise_to(needed) {
             return true;
@@ -362,6 +384,7 @@ impl<'a> Write<'a> {
     }
 
     /// Links the new entry with what was reserved for it, and gives back what it does not need.
+    #[inline]
     fn link<K, T>(mut self, locked: &mut Locked<'_, K, T>, existing: Option<u32>, key: K, record: T) -> Inserted {
         if let Some(old) = existing {
             self.reservation.inherit(locked.weight_of(old));

@@ -15,7 +15,8 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::readers::{Readers, is_reading};
-use super::slots::Slots;
+use super::segment::Address;
+use super::slots::{Loads, Room, Slots};
 
 /// Tags with the first bucket of two for a home.
 const TAGS: [u32; 3] = [1, 2, 3];
@@ -25,7 +26,16 @@ const FREED: u64 = 9;
 struct Model {
     readers: Readers,
     slots: Slots,
+    /// The writer's.
+    loads: std::sync::Mutex<Loads>,
     entries: Vec<UnsafeCell<u64>>,
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: the last one to have it; what was replaced is freed by the test.
+        unsafe { self.slots.free() };
+    }
 }
 
 // SAFETY: the cells are what is being checked: loom sees every access and fails if two could meet.
@@ -34,10 +44,13 @@ unsafe impl Sync for Model {}
 unsafe impl Send for Model {}
 
 impl Model {
-    fn new(stripes: usize, buckets: usize) -> Arc<Self> {
+    /// With a segment of that class: in the model it has a bucket more than its number says.
+    fn new(stripes: usize, class: usize) -> Arc<Self> {
+        let (slots, loads) = Slots::new(class);
         Arc::new(Self {
             readers: Readers::new(stripes),
-            slots: Slots::new(buckets),
+            slots,
+            loads: std::sync::Mutex::new(loads),
             entries: TAGS.iter().map(|_| UnsafeCell::new(0)).collect(),
         })
     }
@@ -54,7 +67,8 @@ impl Model {
 
     fn insert(&self, number: u32) {
         self.fill(number);
-        self.slots.insert(TAGS[number as usize], number);
+        self.slots
+            .insert(&mut self.loads.lock().unwrap(), TAGS[number as usize], number);
     }
 
     /// A read, counted when it hits: the number that it found.
@@ -79,10 +93,20 @@ impl Model {
         self.entries[number as usize].with_mut(|entry| unsafe { *entry = FREED });
     }
 
+    fn wait_and_free_segment(&self, segment: Address) {
+        let mut watch = self.readers.watch();
+        while !self.readers.look(&mut watch) {
+            thread::yield_now();
+        }
+        // SAFETY: replaced, and seen by no reader any more.
+        unsafe { segment.free() };
+    }
+
     fn remove(&self, number: u32) {
-        let (position, found) = self.slots.locate(TAGS[number as usize], |_| true).unwrap();
+        let tag = TAGS[number as usize];
+        let (position, found) = self.slots.locate(tag, |_| true).unwrap();
         assert_eq!(found, number);
-        self.slots.remove(position);
+        self.slots.remove(&mut self.loads.lock().unwrap(), tag, position);
     }
 }
 
@@ -95,7 +119,7 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
 #[test]
 fn loom_nothing_is_freed_while_it_is_read() {
     explore(|| {
-        let model = Model::new(1, 1);
+        let model = Model::new(1, 0);
         model.insert(0);
         let shared = Arc::clone(&model);
         let reader = thread::spawn(move || {
@@ -114,7 +138,7 @@ fn loom_nothing_is_freed_while_it_is_read() {
 #[test]
 fn loom_each_stripe_is_waited_for() {
     explore(|| {
-        let model = Model::new(2, 1);
+        let model = Model::new(2, 0);
         model.insert(0);
         let readers: Vec<_> = (0..2)
             .map(|stripe| {
@@ -132,7 +156,7 @@ fn loom_each_stripe_is_waited_for() {
 #[test]
 fn loom_readers_of_one_stripe_are_told_apart() {
     explore(|| {
-        let model = Model::new(1, 1);
+        let model = Model::new(1, 0);
         model.insert(0);
         let readers: Vec<_> = (0..2)
             .map(|_| {
@@ -150,7 +174,7 @@ fn loom_readers_of_one_stripe_are_told_apart() {
 #[test]
 fn loom_a_nested_read_keeps_what_the_outer_one_sees() {
     explore(|| {
-        let model = Model::new(1, 1);
+        let model = Model::new(1, 0);
         model.insert(0);
         let shared = Arc::clone(&model);
         let reader = thread::spawn(move || {
@@ -172,14 +196,14 @@ fn loom_a_nested_read_keeps_what_the_outer_one_sees() {
 #[test]
 fn loom_a_replaced_entry_is_never_missing() {
     explore(|| {
-        let model = Model::new(1, 1);
+        let model = Model::new(1, 0);
         model.insert(0);
         let shared = Arc::clone(&model);
         let reader = thread::spawn(move || {
             assert!(shared.read(0, TAGS[0]).is_some(), "the old one or the new one");
         });
         model.fill(1);
-        model.slots.replace(model.slots.position_of(TAGS[0], 0), 1);
+        model.slots.replace(TAGS[0], model.slots.position_of(TAGS[0], 0), 1);
         model.wait_and_free(0);
         reader.join().unwrap();
         assert_eq!(model.read(0, TAGS[0]), Some(1));
@@ -189,7 +213,7 @@ fn loom_a_replaced_entry_is_never_missing() {
 #[test]
 fn loom_what_is_found_is_filled() {
     explore(|| {
-        let model = Model::new(1, 1);
+        let model = Model::new(1, 0);
         let shared = Arc::clone(&model);
         let reader = thread::spawn(move || shared.read(0, TAGS[0]));
         model.insert(0);
@@ -201,7 +225,7 @@ fn loom_what_is_found_is_filled() {
 #[test]
 fn loom_a_moved_entry_is_never_missing() {
     explore(|| {
-        let model = Model::new(1, 2);
+        let model = Model::new(1, 1);
         for number in 0..3 {
             model.insert(number);
         }
@@ -215,30 +239,75 @@ fn loom_a_moved_entry_is_never_missing() {
     });
 }
 
-/// A table that grows: the old one is freed only when no reader has it, and what it held is found in either.
+/// A segment that grows: the old one is freed only when no reader has it, and what it held is found in either.
 #[test]
-fn loom_a_replaced_table_outlives_its_readers() {
+fn loom_a_replaced_segment_outlives_its_readers() {
     explore(|| {
-        let old = Model::new(1, 1);
-        old.insert(0);
-        let larger = Arc::new(Slots::new(2));
+        let model = Model::new(1, 0);
+        model.insert(0);
+        let shared = Arc::clone(&model);
+        let reader = thread::spawn(move || {
+            let _section = shared.readers.enter_stripe(0);
+            assert_eq!(shared.slots.find(TAGS[0], |_| true), Some(0));
+        });
+        let Room::Replaced(segment) = model.slots.make_larger(&mut model.loads.lock().unwrap(), TAGS[0]) else {
+            panic!("one entry is not split");
+        };
+        model.wait_and_free_segment(segment);
+        model.insert(1);
+        reader.join().unwrap();
+        assert_eq!(model.read(0, TAGS[1]), Some(1));
+    });
+}
+
+/// A directory that doubles and a segment that is split: who has the old directory finds what was there all the time.
+#[test]
+fn loom_what_is_there_is_found_while_a_segment_is_split() {
+    explore(|| {
+        let model = Model::new(1, 1);
+        let tags = [1, u32::MAX];
+        {
+            let mut loads = model.loads.lock().unwrap();
+            for (number, tag) in (0..).zip(tags) {
+                model.fill(number);
+                model.slots.insert(&mut loads, tag, number);
+            }
+        }
+        let doubled = Arc::new(std::sync::OnceLock::new());
         let current = Arc::new(AtomicUsize::new(0));
         let reader = {
-            let (old, larger, current) = (Arc::clone(&old), Arc::clone(&larger), Arc::clone(&current));
+            let (model, doubled, current) = (Arc::clone(&model), Arc::clone(&doubled), Arc::clone(&current));
             thread::spawn(move || {
-                let _section = old.readers.enter_stripe(0);
-                let found = if current.load(Ordering::SeqCst) == 0 {
-                    // The second cell stands for the old table's memory.
-                    old.entries[1].with(|_| old.slots.find(TAGS[0], |_| true))
+                let _section = model.readers.enter_stripe(0);
+                let slots = if current.load(Ordering::SeqCst) == 0 {
+                    &model.slots
                 } else {
-                    larger.find(TAGS[0], |_| true)
+                    doubled.get().unwrap()
                 };
-                assert_eq!(found, Some(0));
+                assert_eq!(slots.find(tags[1], |_| true), Some(1));
             })
         };
-        larger.fill_from(&old.slots);
-        current.store(1, Ordering::SeqCst);
-        old.wait_and_free(1);
+        let larger = {
+            let mut loads = model.loads.lock().unwrap();
+            assert!(matches!(
+                model.slots.make_larger(&mut loads, tags[1]),
+                Room::TooFewPlaces
+            ));
+            doubled.set(model.slots.doubled(&mut loads)).ok().unwrap();
+            current.store(1, Ordering::SeqCst);
+            doubled.get().unwrap()
+        };
+        let Room::Replaced(segment) = larger.make_larger(&mut model.loads.lock().unwrap(), tags[1]) else {
+            panic!("two entries are split");
+        };
+        let mut watch = model.readers.watch();
+        while !model.readers.look(&mut watch) {
+            thread::yield_now();
+        }
         reader.join().unwrap();
+        assert_eq!(larger.find(tags[0], |_| true), Some(0));
+        // SAFETY: nobody is there any more. The model frees the segment that was split.
+        unsafe { larger.free() };
+        drop(segment);
     });
 }

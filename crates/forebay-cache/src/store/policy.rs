@@ -112,7 +112,25 @@ impl Policy {
         self.ghosts.take(tag, now, span)
     }
 
+    /// Asks the processor for what [`recall`](Self::recall), or an eviction, will look at.
+    #[inline]
+    pub(super) fn prefetch(&self, tag: u32) {
+        self.ghosts.prefetch(tag);
+    }
+
+    /// Who will go next, if nothing is used meanwhile.
+    #[inline]
+    pub(super) fn likely_next(&self) -> Option<u32> {
+        let oldest = if self.small.oldest == NONE {
+            self.main.oldest
+        } else {
+            self.small.oldest
+        };
+        Some(oldest).filter(|&oldest| oldest != NONE)
+    }
+
     /// A new entry, whose key was not there. `filling`: nothing had to go for it.
+    #[inline]
     pub(super) fn admit(&mut self, nodes: &impl Nodes, number: u32, memory: Option<Memory>, filling: bool, rule: Rule) {
         let node = nodes.node(number);
         let weight = node.weight();
@@ -139,6 +157,7 @@ impl Policy {
     }
 
     /// An entry goes for another reason than want of room; it leaves no ghost.
+    #[inline]
     pub(super) fn remove(&mut self, nodes: &impl Nodes, number: u32) {
         self.queue_of(nodes, number).unlink(nodes, number);
     }
@@ -148,6 +167,7 @@ impl Policy {
         self.queue_of(nodes, like).push(nodes, number);
     }
 
+    #[inline]
     fn queue_of(&mut self, nodes: &impl Nodes, number: u32) -> &mut Queue {
         if nodes.node(number).place() == MAIN {
             &mut self.main
@@ -157,6 +177,7 @@ impl Policy {
     }
 
     /// The oldest of `main`, once those before it that were used have gone another round; so many may.
+    #[inline]
     fn oldest_unused(&mut self, nodes: &impl Nodes, moves: &mut usize) -> Option<u32> {
         while *moves > 0 {
             let oldest = self.main.oldest;
@@ -171,6 +192,7 @@ impl Policy {
     }
 
     /// Picks the entry that has to go and forgets it. None: there is none.
+    #[inline]
     pub(super) fn evict(&mut self, nodes: &impl Nodes, rule: Rule) -> Option<u32> {
         if rule.by == By::Turn {
             return self.evict_in_turn(nodes);
@@ -235,6 +257,7 @@ impl Policy {
         None
     }
 
+    #[inline]
     fn bury(&mut self, nodes: &impl Nodes, number: u32) -> u32 {
         let node = nodes.node(number);
         let now = self.now();

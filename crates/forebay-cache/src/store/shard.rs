@@ -8,20 +8,22 @@
 //! - No thread waits for readers while it holds a lock, and none holds two shards' locks.
 //! - A key's `Eq` that panics changes nothing.
 //!
-//! Does not know capacities, nor which shard an eviction should hit. The store's unsafe code is here and in `slab`.
+//! Does not know capacities, nor which shard an eviction should hit. The store's unsafe code is here, in `slab`, `segment` and `slots`.
 
 use std::borrow::Borrow;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::ghosts::Memory;
 use super::limbo::Limbo;
-use super::node::Tick;
+use super::node::{NONE, Tick};
 use super::policy::Policy;
 use super::readers::{Readers, is_reading};
+use super::segment::Address;
 use super::slab::{Directory, Entry, Slab};
-use super::slots::Slots;
+use super::slots::{Loads, Room, Slots};
 use super::sync::OwnCacheLine;
 use super::trials::Trials;
 
@@ -54,7 +56,7 @@ pub(super) struct Shards<K, T> {
 
 #[repr(align(128))]
 struct Shard<K, T> {
-    /// From `Box::into_raw`; never null. On a line that changes only when the table grows, and with the clock.
+    /// From `Box::into_raw`; never null. On a line that changes only when the table has doubled, and with the clock.
     table: AtomicPtr<Table<K, T>>,
     /// The policy's clock, for readers. It ticks once in many misses.
     now: AtomicU32,
@@ -64,24 +66,32 @@ struct Shard<K, T> {
 /// What readers see of a shard: numbers, and where the chunks of the numbered entries are.
 struct Table<K, T> {
     slots: Slots,
-    directory: Directory<K, T>,
+    /// The slab's, which outlives the table.
+    entries: NonNull<Directory<K, T>>,
 }
 
 /// What only writers see.
 struct Writer<K, T> {
+    loads: Loads,
     slab: Slab<K, T>,
     policy: Policy,
     limbo: Limbo<Retired<K, T>>,
+    /// Entries that had to go so far.
+    evicted: u64,
 }
 
 /// What is freed once no reader can see it.
 enum Retired<K, T> {
+    /// A table whose segments are another one's now.
     Table {
         _freed: Unpublished<K, T>,
     },
-    /// All that a `clear` left: the table is freed and every entry dropped with its slab.
+    Segment {
+        _freed: UnusedSegment,
+    },
+    /// All that a `clear` left: the table is freed with its segments, and every entry dropped with its slab.
     House {
-        _freed: Unpublished<K, T>,
+        _freed: Segments<K, T>,
         _dropped: Slab<K, T>,
     },
 }
@@ -89,14 +99,38 @@ enum Retired<K, T> {
 /// A table that was replaced. A pointer, not a box: readers may still hold references into it.
 struct Unpublished<K, T>(*mut Table<K, T>);
 
+/// A segment that was replaced.
+struct UnusedSegment(Address);
+
+/// A table that was replaced, and the segments that are in no other.
+struct Segments<K, T>(Unpublished<K, T>);
+
 // SAFETY: it owns the table, which is numbers and pointers to entries of K and T.
 unsafe impl<K: Send, T: Send> Send for Unpublished<K, T> {}
+// SAFETY: numbers.
+unsafe impl Send for UnusedSegment {}
 
 impl<K, T> Drop for Unpublished<K, T> {
     fn drop(&mut self) {
         // SAFETY: from `Box::into_raw` in `Table::publishable`, taken out of `Shard::table` exactly once. It is dropped when a
         // limbo batch has settled, so that no reader has it any more, or with the whole store.
         drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+impl Drop for UnusedSegment {
+    fn drop(&mut self) {
+        // SAFETY: replaced in the table that readers find; the tables of before, in which it still is, are used only by readers who
+        // were there before. It is dropped when a limbo batch has settled, so that none of those is left, or with the whole store.
+        unsafe { self.0.free() };
+    }
+}
+
+impl<K, T> Drop for Segments<K, T> {
+    fn drop(&mut self) {
+        // SAFETY: the table lives until its own drop, after this. It is dropped as those are, and its segments are in no table that
+        // readers find.
+        unsafe { (*self.0.0).slots.free() };
     }
 }
 
@@ -107,25 +141,39 @@ unsafe impl<K: Send, T: Send> Send for Shards<K, T> {}
 unsafe impl<K: Send + Sync, T: Send + Sync> Sync for Shards<K, T> {}
 
 impl<K, T> Table<K, T> {
-    fn publishable(slots: Slots, directory: Directory<K, T>) -> *mut Self {
-        Box::into_raw(Box::new(Self { slots, directory }))
+    fn publishable(slots: Slots, entries: NonNull<Directory<K, T>>) -> *mut Self {
+        Box::into_raw(Box::new(Self { slots, entries }))
     }
 
     /// Before the first entry, and after a clear.
-    fn empty() -> *mut Self {
-        Self::publishable(Slots::new(1), Directory::of(&Slab::new(), 0))
+    fn empty(slab: &Slab<K, T>) -> (*mut Self, Loads) {
+        let (slots, loads) = Slots::new(0);
+        (Self::publishable(slots, slab.directory()), loads)
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Directory::entry`]: the number was read from these slots. The slab lives as long as the reference.
+    #[inline]
+    unsafe fn entry(&self, number: u32) -> &Entry<K, T> {
+        // SAFETY: says the caller.
+        unsafe { self.entries.as_ref().entry(number) }
     }
 }
 
 impl<K, T> Shard<K, T> {
     fn new(share: u64) -> Self {
+        let slab = Slab::new();
+        let (table, loads) = Table::empty(&slab);
         Self {
-            table: AtomicPtr::new(Table::empty()),
+            table: AtomicPtr::new(table),
             now: AtomicU32::new(0),
             writer: OwnCacheLine(Mutex::new(Writer {
-                slab: Slab::new(),
+                loads,
+                slab,
                 policy: Policy::new(share),
                 limbo: Limbo::new(),
+                evicted: 0,
             })),
         }
     }
@@ -133,7 +181,7 @@ impl<K, T> Shard<K, T> {
 
 impl<K, T> Drop for Shard<K, T> {
     fn drop(&mut self) {
-        drop(Unpublished(*self.table.get_mut()));
+        drop(Segments(Unpublished(*self.table.get_mut())));
     }
 }
 
@@ -186,7 +234,7 @@ impl<K, T> Shards<K, T> {
         table.slots.find(tag_of(hash), |number| {
             // SAFETY: the number is from this table's slots, loaded by at least an acquire; the slab of a table that is published
             // or in limbo lives.
-            let entry = unsafe { table.directory.entry(number) };
+            let entry = unsafe { table.entry(number) };
             // SAFETY: filled before its number was published, and taken out only after every section in which the number could be
             // found, such as this one.
             let matches = unsafe { entry.key() }.borrow() == key;
@@ -232,7 +280,7 @@ impl<K, T> Shards<K, T> {
             for number in numbers {
                 // SAFETY: the number was in this table, with its chunk in the directory, while the lock was held, after this
                 // section was entered; so neither slab nor entry is freed before it is left.
-                let entry = unsafe { table.directory.entry(number) };
+                let entry = unsafe { table.entry(number) };
                 // SAFETY: as above.
                 let (key, record) = unsafe { (entry.key(), entry.record()) };
                 visit(key, record);
@@ -240,6 +288,7 @@ impl<K, T> Shards<K, T> {
         }
     }
 
+    #[inline]
     pub(super) fn lock(&self, index: usize) -> Locked<'_, K, T> {
         let shard = &self.shards[index];
         Locked {
@@ -298,29 +347,42 @@ pub(super) struct Garbage<K, T> {
 }
 
 impl<K, T> Locked<'_, K, T> {
+    #[inline]
     fn table(&self) -> &Table<K, T> {
         // SAFETY: never null; replaced only by who holds the lock, as this does, and only through `&mut self`.
         unsafe { &*self.table.load(Ordering::Relaxed) }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.writer.policy.len()
     }
 
+    #[inline]
     pub(super) fn weight(&self) -> u64 {
         self.writer.policy.weight()
     }
 
+    #[inline]
     pub(super) fn weight_of(&self, number: u32) -> u64 {
         self.writer.slab.node(number).weight()
     }
 
+    /// Asks the processor for what a write of the key will look at.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        self.table().slots.prefetch(tag_of(hash));
+        self.writer.policy.prefetch(tag_of(hash));
+    }
+
     /// Makes sure of a number for one more entry, while nothing has been changed that a panic would leave half done.
+    #[inline]
     pub(super) fn reserve(&mut self) {
         self.writer.slab.reserve();
     }
 
     /// The number of the key's entry. Runs the key's `Eq`.
+    #[inline]
     pub(super) fn find<Q>(&self, hash: u64, key: &Q) -> Option<u32>
     where
         K: Borrow<Q>,
@@ -336,6 +398,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// What the policy knows of a key that is not there; it forgets it with the answer.
+    #[inline]
     pub(super) fn recall(&mut self, hash: u64) -> Option<Memory> {
         self.writer.policy.recall(tag_of(hash))
     }
@@ -352,8 +415,9 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Makes the first entry of its key readable. `filling`: nothing had to go for it.
+    #[inline]
     pub(super) fn link(&mut self, hash: u64, weight: u32, key: K, record: T, memory: Option<Memory>, filling: bool) {
-        let number = self.fill(hash, weight, key, record, self.len() + 1);
+        let number = self.fill(hash, weight, key, record);
         let writer = &mut *self.writer;
         let rule = self.shards.trials.rule();
         writer.policy.admit(&writer.slab, number, memory, filling, rule);
@@ -361,46 +425,44 @@ impl<K, T> Locked<'_, K, T> {
         if self.now.load(Ordering::Relaxed) != now {
             self.now.store(now, Ordering::Relaxed);
         }
-        self.table().slots.insert(tag_of(hash), number);
+        // SAFETY: as in `table`.
+        let table = unsafe { &*self.table.load(Ordering::Relaxed) };
+        table.slots.insert(&mut self.writer.loads, tag_of(hash), number);
     }
 
     /// Makes an entry readable in place of the key's old one, which is on hold.
     pub(super) fn replace(&mut self, old: u32, hash: u64, weight: u32, key: K, record: T) {
-        let number = self.fill(hash, weight, key, record, self.len() + 1);
+        let number = self.fill(hash, weight, key, record);
         let writer = &mut *self.writer;
         writer.policy.put_back(&writer.slab, number, old);
         writer.slab.node(number).remember_as(writer.slab.node(old));
         let slots = &self.table().slots;
-        slots.replace(slots.position_of(tag_of(hash), old), number);
+        slots.replace(tag_of(hash), slots.position_of(tag_of(hash), old), number);
         let writer = &mut *self.writer;
         writer.limbo.add(&writer.slab, old);
     }
 
-    /// A number for the entry, in a chunk that readers know of, and a table that has room for `entries`.
-    fn fill(&mut self, hash: u64, weight: u32, key: K, record: T, entries: usize) -> u32 {
+    /// A number for the entry, and room for it in the table.
+    #[inline]
+    fn fill(&mut self, hash: u64, weight: u32, key: K, record: T) -> u32 {
         self.writer.slab.reserve();
-        let table = self.table();
-        if entries > table.slots.entries_max() || !table.directory.follow(&self.writer.slab) {
-            self.rebuild(entries);
+        loop {
+            // SAFETY: as in `table`.
+            let table = unsafe { &*self.table.load(Ordering::Relaxed) };
+            match table.slots.make_room(&mut self.writer.loads, tag_of(hash)) {
+                Room::Enough => break,
+                Room::Replaced(segment) => self.writer.limbo.retire(Retired::Segment {
+                    _freed: UnusedSegment(segment),
+                }),
+                Room::TooFewPlaces => {
+                    let slots = table.slots.doubled(&mut self.writer.loads);
+                    self.publish(Table::publishable(slots, table.entries), |freed| Retired::Table {
+                        _freed: freed,
+                    });
+                }
+            }
         }
         self.writer.slab.fill(tag_of(hash), weight, key, record)
-    }
-
-    /// A new table, with room for so many entries.
-    #[cold]
-    fn rebuild(&mut self, entries: usize) {
-        let old = self.table();
-        let buckets = if entries <= old.slots.entries_max() {
-            old.slots.buckets()
-        } else {
-            Slots::room_for(entries)
-        };
-        let slots = Slots::new(buckets);
-        slots.fill_from(&old.slots);
-        let directory = Directory::of(&self.writer.slab, Directory::<K, T>::room_for(slots.entries_max()));
-        self.publish(Table::publishable(slots, directory), |freed| Retired::Table {
-            _freed: freed,
-        });
     }
 
     fn publish(&mut self, table: *mut Table<K, T>, retired: impl FnOnce(Unpublished<K, T>) -> Retired<K, T>) {
@@ -409,12 +471,14 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Takes an entry out of the table and the policy; it waits for its readers from now on.
+    #[inline]
     fn unlink(&mut self, number: u32) -> u64 {
-        let slots = &self.table().slots;
-        let node = self.writer.slab.node(number);
-        let (tag, weight) = (node.tag(), node.weight());
-        slots.remove(slots.position_of(tag, number));
         let writer = &mut *self.writer;
+        let node = writer.slab.node(number);
+        let (tag, weight) = (node.tag(), node.weight());
+        // SAFETY: as in `table`.
+        let slots = unsafe { &(*self.table.load(Ordering::Relaxed)).slots };
+        slots.remove(&mut writer.loads, tag, slots.position_of(tag, number));
         writer.limbo.add(&writer.slab, number);
         weight
     }
@@ -427,27 +491,53 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Evictions follow, for want of room.
+    #[inline]
     pub(super) fn store_is_full(&mut self) {
         self.writer.policy.store_is_full();
     }
 
     /// Takes out the entry that the policy can spare most and says what it weighed.
+    #[inline]
     pub(super) fn evict(&mut self) -> Option<u64> {
         let writer = &mut *self.writer;
         let number = writer.policy.evict(&writer.slab, self.shards.trials.rule())?;
-        Some(self.unlink(number))
+        writer.evicted += 1;
+        let weight = self.unlink(number);
+        self.look_ahead();
+        Some(weight)
+    }
+
+    /// Asks the processor for what the next eviction here will look at, which it has fetched when that comes.
+    #[inline]
+    fn look_ahead(&self) {
+        let Writer { slab, policy, .. } = &*self.writer;
+        if let Some(next) = policy.likely_next() {
+            let node = slab.node(next);
+            self.table().slots.prefetch(node.tag());
+            policy.prefetch(node.tag());
+            if node.next() != NONE {
+                slab.prefetch(node.next());
+            }
+        }
+    }
+
+    /// Entries that had to go so far.
+    pub(super) fn evicted(&self) -> u64 {
+        self.writer.evicted
     }
 
     /// Takes out everything and gives the memory back once no reader is left: how many entries, and what they weighed.
     pub(super) fn clear(&mut self) -> (u64, u64) {
         let gone = (self.len() as u64, self.weight());
-        if self.writer.slab.chunks() > 0 {
+        if self.writer.slab.room() > 0 {
             self.writer.policy = Policy::new(self.writer.policy.share());
             self.now.store(0, Ordering::Relaxed);
             self.writer.limbo.forget_entries();
             let slab = std::mem::replace(&mut self.writer.slab, Slab::new());
-            self.publish(Table::empty(), |freed| Retired::House {
-                _freed: freed,
+            let (table, loads) = Table::empty(&self.writer.slab);
+            self.writer.loads = loads;
+            self.publish(table, |freed| Retired::House {
+                _freed: Segments(freed),
                 _dropped: slab,
             });
         }
@@ -455,6 +545,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Whether enough waits in limbo for a look to be worth it.
+    #[inline]
     pub(super) fn settles(&self) -> bool {
         let waiting = self.writer.limbo.backlog();
         let enough = waiting.entries >= LOOK_AT_ENTRIES || waiting.weight > self.shards.look_at_weight;
@@ -489,10 +580,10 @@ impl<K, T> Locked<'_, K, T> {
         too_much || (settle == Settle::All && waiting.entries + waiting.retired > 0)
     }
 
-    /// Chunks and buckets: what the memory of a shard goes by.
+    /// Room for entries and buckets: what the memory of a shard goes by.
     #[cfg(test)]
     pub(super) fn footprint(&self) -> (usize, usize) {
-        (self.writer.slab.chunks(), self.table().slots.buckets())
+        (self.writer.slab.room(), self.table().slots.buckets())
     }
 
     /// What waits for readers.
@@ -504,7 +595,13 @@ impl<K, T> Locked<'_, K, T> {
     /// All that must hold between writes.
     #[cfg(test)]
     pub(super) fn validate(&self) {
-        let Writer { slab, policy, limbo } = &*self.writer;
+        let Writer {
+            loads,
+            slab,
+            policy,
+            limbo,
+            ..
+        } = &*self.writer;
         policy.validate(slab);
         let slots = &self.table().slots;
         let mut linked = 0;
@@ -517,7 +614,7 @@ impl<K, T> Locked<'_, K, T> {
                 "what is in the table is in a queue"
             );
         });
-        slots.validate();
+        slots.validate(loads);
         assert_eq!(linked, policy.len(), "what is in a queue is in the table");
         let waiting = limbo.backlog().entries;
         assert_eq!(

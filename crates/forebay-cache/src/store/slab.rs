@@ -1,12 +1,16 @@
 //! The memory of a shard's entries: slots in chunks that never move, so that readers can look at an entry while the slab grows.
 //!
 //! Promises:
-//! - An entry stays at its address until the slab is dropped. Memory follows the most entries there ever were, by small steps.
+//! - An entry stays at its address until the slab is dropped. Memory follows the most entries there ever were, by steps of an eighth
+//!   of what is there; a step touches nothing of what it adds.
 //! - A number is given out once until it is given back. Keys and records are dropped exactly once: taken out by
 //!   [`take`](Slab::take), or with the slab; one whose drop panics does not keep the others from being dropped.
+//! - Where the chunks are stands in a [`Directory`] of a fixed size, which stays in the processor's nearest cache however many entries
+//!   there are, and at its address as long as the slab.
 //!
 //! Does not know when an entry may be taken out: its users see to it (`shard`), as the `unsafe` in the names says.
 
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -14,8 +18,30 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::node::{FREE, NONE, Node};
 
-/// Entries in a chunk: small, for a cache with a few entries; large enough for the allocator's overhead not to matter.
-const CHUNK: usize = 64;
+/// Numbers are counted from this power of two on, so that the highest bit of each says how large its chunk is.
+const FIRST_LOG: u32 = 6;
+/// While the entries double, so many chunks are added (a power of two, by its logarithm).
+const STEPS_LOG: u32 = 3;
+const STEPS: usize = 1 << STEPS_LOG;
+const CHUNKS: usize = (u32::BITS + 1 - FIRST_LOG) as usize * STEPS;
+/// A chunk begins on a cache line of its own, for entries that are as large as a line to be in one line each.
+const LINE: usize = 64;
+
+/// Where an entry is: its chunk, and its place there.
+#[inline]
+fn place_of(number: u32) -> (usize, usize) {
+    let spread = u64::from(number) + (1 << FIRST_LOG);
+    let log = spread.ilog2();
+    let chunk_log = log - STEPS_LOG;
+    let step = (spread >> chunk_log) as usize & (STEPS - 1);
+    let chunk = ((log - FIRST_LOG) as usize) << STEPS_LOG | step;
+    (chunk, (spread & ((1 << chunk_log) - 1)) as usize)
+}
+
+/// How many entries a chunk has.
+fn chunk_len(chunk: usize) -> usize {
+    1 << (FIRST_LOG as usize - STEPS_LOG as usize + chunk / STEPS)
+}
 
 #[repr(C)]
 pub(super) struct Entry<K, T> {
@@ -54,26 +80,39 @@ impl<K, T> Entry<K, T> {
 
 /// The writers' side; under the shard's lock.
 pub(super) struct Slab<K, T> {
-    /// Each from a `Box<[Entry; CHUNK]>`, freed with the slab. Pointers, because readers hold references into them.
-    chunks: Vec<NonNull<Entry<K, T>>>,
+    /// From `Box::into_raw`, freed with the slab. A pointer, because readers hold references to it.
+    directory: NonNull<Directory<K, T>>,
+    /// So many chunks are there, the first ones.
+    chunks: usize,
     /// Numbers that were given back, linked by `Node::next`.
     free: u32,
-    /// The first number that was never given out.
+    /// The first number that was never given out: the nodes of those before it are initialized.
     unused: u32,
 }
 
-/// The readers' side: where the chunks are.
-pub(super) struct Directory<K, T> {
-    chunks: Box<[AtomicPtr<Entry<K, T>>]>,
-}
+/// Where the chunks are, for readers too: of `chunk_len` entries each, null as long as there is none.
+pub(super) struct Directory<K, T>([AtomicPtr<Entry<K, T>>; CHUNKS]);
 
 impl<K, T> Slab<K, T> {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
+        let empty = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
         Self {
-            chunks: Vec::new(),
+            directory: NonNull::from(Box::leak(Box::new(Directory(empty)))),
+            chunks: 0,
             free: NONE,
             unused: 0,
         }
+    }
+
+    /// What readers find entries by; good until the slab is dropped.
+    pub(super) fn directory(&self) -> NonNull<Directory<K, T>> {
+        self.directory
+    }
+
+    #[inline]
+    fn chunks_by_address(&self) -> &Directory<K, T> {
+        // SAFETY: from a box that is freed only with the slab; never borrowed mutably.
+        unsafe { self.directory.as_ref() }
     }
 
     /// The node of an entry; also of one that is free.
@@ -84,10 +123,30 @@ impl<K, T> Slab<K, T> {
 
     #[inline]
     pub(super) fn entry(&self, number: u32) -> &Entry<K, T> {
-        let chunk = self.chunks[number as usize / CHUNK];
-        // SAFETY: a chunk has CHUNK entries, initialized when it was made, freed only with the slab, which is borrowed here. They
-        // are never borrowed mutably: all that changes is in cells and atomics.
-        unsafe { chunk.add(number as usize % CHUNK).as_ref() }
+        assert!(number < self.unused, "only numbers that were given out are asked for");
+        // SAFETY: given out, so its chunk is there and its node initialized.
+        unsafe { self.chunks_by_address().entry(number) }
+    }
+
+    /// The address of an entry whose chunk is there.
+    #[inline]
+    fn address_of(&self, number: u32) -> *mut Entry<K, T> {
+        let (chunk, offset) = place_of(number);
+        let chunk = self.chunks_by_address().0[chunk].load(Ordering::Relaxed);
+        assert!(!chunk.is_null(), "reserved");
+        // SAFETY: the offset is within the chunk.
+        unsafe { chunk.add(offset) }
+    }
+
+    /// Asks the processor for the memory of an entry.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u32) {
+        super::prefetch::prefetch(self.entry(number));
+    }
+
+    fn layout_of(chunk: usize) -> Layout {
+        let layout = Layout::array::<Entry<K, T>>(chunk_len(chunk)).and_then(|layout| layout.align_to(LINE));
+        layout.expect("a chunk fits into memory")
     }
 
     /// Makes sure that the next [`fill`](Self::fill) has a number and a chunk.
@@ -95,23 +154,35 @@ impl<K, T> Slab<K, T> {
     /// # Panics
     ///
     /// When the numbers have come to an end, with 2^32 - 1 entries in one shard. So it comes before anything else is changed.
+    #[inline]
     pub(super) fn reserve(&mut self) {
         assert!(
             self.free != NONE || self.unused < NONE,
             "a shard has at most 2^32 - 1 entries"
         );
-        if self.free == NONE && self.unused as usize == self.chunks.len() * CHUNK {
-            let chunk: Box<[Entry<K, T>]> = (0..CHUNK).map(|_| Entry::free()).collect();
-            self.chunks.push(NonNull::from(Box::leak(chunk)).cast());
+        if self.free == NONE && place_of(self.unused).0 == self.chunks {
+            let layout = Self::layout_of(self.chunks);
+            // SAFETY: of some size, since an entry has a node.
+            let chunk = unsafe { alloc(layout) };
+            if chunk.is_null() {
+                handle_alloc_error(layout);
+            }
+            // Relaxed: a number in the new chunk is published after this, by a release.
+            self.chunks_by_address().0[self.chunks].store(chunk.cast(), Ordering::Relaxed);
+            self.chunks += 1;
         }
     }
 
     /// Puts in a key and a record and gives them a number, after [`reserve`](Self::reserve). The place is the caller's to set
     /// at once: an entry whose place is `FREE` is not dropped with the slab.
+    #[inline]
     pub(super) fn fill(&mut self, tag: u32, weight: u32, key: K, record: T) -> u32 {
         let number = if self.free == NONE {
+            let number = self.unused;
+            // SAFETY: in a chunk that is there; nobody has seen a number that was never given out.
+            unsafe { self.address_of(number).write(Entry::free()) };
             self.unused += 1;
-            self.unused - 1
+            number
         } else {
             let number = self.free;
             self.free = self.node(number).next();
@@ -133,6 +204,7 @@ impl<K, T> Slab<K, T> {
     /// # Safety
     ///
     /// The entry is filled; no reader can see it, and none will.
+    #[inline]
     pub(super) unsafe fn take(&mut self, number: u32) -> (K, T) {
         let entry = self.entry(number);
         debug_assert_ne!(entry.node.place(), FREE, "filled");
@@ -149,9 +221,9 @@ impl<K, T> Slab<K, T> {
         taken
     }
 
-    /// Numbers that were given out at some time, and the chunks they need.
-    pub(super) fn chunks(&self) -> usize {
-        self.chunks.len()
+    /// How many entries it has memory for.
+    pub(super) fn room(&self) -> usize {
+        (0..self.chunks).map(chunk_len).sum()
     }
 
     /// Numbers that wait to be given out again, for tests.
@@ -201,11 +273,13 @@ impl<K, T> Drop for Slab<K, T> {
         impl<K, T> Drop for Rest<'_, K, T> {
             fn drop(&mut self) {
                 self.run();
-                for chunk in &self.0.chunks {
-                    // SAFETY: from `Box::leak` of a slice of this length in `reserve`; nobody uses it any more. Entries have
-                    // no drop of their own: what they held is gone.
-                    drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(chunk.as_ptr(), CHUNK)) });
+                for (chunk, address) in self.0.chunks_by_address().0[..self.0.chunks].iter().enumerate() {
+                    // SAFETY: allocated with this layout in `reserve`; nobody uses it any more. Entries have no drop of their
+                    // own: what they held is gone.
+                    unsafe { dealloc(address.load(Ordering::Relaxed).cast(), Slab::<K, T>::layout_of(chunk)) };
                 }
+                // SAFETY: from `Box::leak` in `new`; nobody uses it any more.
+                drop(unsafe { Box::from_raw(self.0.directory.as_ptr()) });
             }
         }
 
@@ -214,57 +288,54 @@ impl<K, T> Drop for Slab<K, T> {
 }
 
 impl<K, T> Directory<K, T> {
-    /// With room for `chunks`, at least all that the slab has.
-    pub(super) fn of(slab: &Slab<K, T>, chunks: usize) -> Self {
-        let known = |chunk: usize| {
-            slab.chunks
-                .get(chunk)
-                .map_or(std::ptr::null_mut(), |chunk| chunk.as_ptr())
-        };
-        Self {
-            chunks: (0..chunks.max(slab.chunks.len()))
-                .map(|chunk| AtomicPtr::new(known(chunk)))
-                .collect(),
-        }
-    }
-
-    /// The number of chunks that entries numbered up to `entries` need, and some that wait to be freed.
-    pub(super) fn room_for(entries: usize) -> usize {
-        entries / CHUNK + 2
-    }
-
-    /// Takes up the slab's last chunk; false when there is no room for it.
-    pub(super) fn follow(&self, slab: &Slab<K, T>) -> bool {
-        match (slab.chunks.last(), self.chunks.get(slab.chunks.len().wrapping_sub(1))) {
-            (Some(chunk), Some(place)) => {
-                // Relaxed: a number in the new chunk is published after this, by a release.
-                // Not again for each entry: readers have this line.
-                if place.load(Ordering::Relaxed).is_null() {
-                    place.store(chunk.as_ptr(), Ordering::Relaxed);
-                }
-                true
-            }
-            (None, _) => true,
-            (Some(_), None) => false,
-        }
-    }
-
     /// # Safety
     ///
-    /// The number was read, by an acquire, from the slots that were published with this directory, and the slab lives as long as
-    /// the reference.
+    /// The number was given out: read, by an acquire, from the slots that were published with this directory, or under the lock. The
+    /// slab lives as long as the reference.
     #[inline]
     pub(super) unsafe fn entry(&self, number: u32) -> &Entry<K, T> {
-        let chunk = self.chunks[number as usize / CHUNK].load(Ordering::Relaxed);
-        // SAFETY: the writer put the chunk into the directory before it published the number; the chunk has CHUNK entries and is
-        // freed only with the slab.
-        unsafe { &*chunk.add(number as usize % CHUNK) }
+        let (chunk, offset) = place_of(number);
+        // SAFETY: `place_of` stays within the directory for all numbers.
+        let chunk = unsafe { self.0.get_unchecked(chunk) }.load(Ordering::Relaxed);
+        // SAFETY: the writer put the chunk into the directory, and initialized the entry's node, before it published the number; the
+        // chunk has as many entries as `place_of` says and is freed only with the slab. They are never borrowed mutably: all that
+        // changes is in cells and atomics.
+        unsafe { &*chunk.add(offset) }
     }
 }
 
 #[cfg(all(test, not(forebay_loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_number_has_a_place_of_its_own() {
+        let mut next = (0, 0);
+        for number in 0..100_000 {
+            assert_eq!(place_of(number), next);
+            next.1 += 1;
+            if next.1 == chunk_len(next.0) {
+                next = (next.0 + 1, 0);
+            }
+        }
+        let (chunk, offset) = place_of(NONE - 1);
+        assert!(chunk < CHUNKS && offset < chunk_len(chunk));
+    }
+
+    #[test]
+    fn memory_grows_by_an_eighth() {
+        let mut slab: Slab<u64, u64> = Slab::new();
+        for number in 0..5_000 {
+            slab.reserve();
+            assert_eq!(slab.fill(0, 1, 7, 7), number);
+            slab.node(number).set_place(super::super::node::WAITING);
+            let entries = number as usize + 1;
+            assert!(
+                (entries..=entries + entries / 8 + 8).contains(&slab.room()),
+                "{entries}"
+            );
+        }
+    }
 
     #[test]
     fn when_the_numbers_have_come_to_an_end_none_is_given_out_twice() {

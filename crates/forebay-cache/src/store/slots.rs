@@ -1,350 +1,350 @@
-//! Where a key's entry is: an open-addressed table from 32-bit tags to 32-bit entry numbers, read without a lock.
+//! Where a key's entry is: a table from 32-bit tags to 32-bit entry numbers, read without a lock, that grows by small steps.
 //!
 //! Promises:
-//! - [`find`](Slots::find) takes no lock and writes nothing when it finds what it looks for, and waits for no writer then.
-//! - It finds what was in the table all the time of the search, also while writers insert, remove and move neighbours.
-//! - What it finds was in the table at some moment of the search.
-//! - Tags that are equal are told apart by `matches`, which is asked about each candidate.
+//! - [`find`](Slots::find) keeps what a [segment](super::segment) promises, also while the table grows.
+//! - A step of its growth copies one segment, a few thousand entries at most, and now and then a pointer for each segment. (More where
+//!   the tags of many keys are alike, which no hash that is worth its name has.)
+//! - Memory follows the entries: eight bytes for each place, of which half and more are filled.
 //!
-//! Writers come one at a time: the caller holds a lock. Does not know keys or entries, nor when an entry's memory may be reused;
-//! a reader that looks at an entry is inside a section (`readers`).
+//! The upper bits of a tag say which segment it is in. A segment that is full is replaced by a larger one, and one that is as large as
+//! they get by two, a bit of the tags further down (extendible hashing: Fagin, Nievergelt, Pippenger, Strong, ACM TODS 1979).
 //!
-//! # How
-//!
-//! A slot is `number + 1 << 32 | tag`, or zero when empty; four of them, half a cache line, are a bucket. A tag's home is the bucket
-//! that follows from its upper bits (so a larger table is filled without a key being hashed again, and needs no size that is a
-//! power of two); an entry is in its home, or in the next bucket with room when that was full. So a search looks at whole buckets,
-//! from the home to the first that is not full; its branches predict well, since nearly always that is one bucket.
-//!
-//! Removing from a full bucket moves a later entry back into the gap, so there are no tombstones and searches stay short. A
-//! search that such a move overtakes may miss what it looks for: `sequence` is odd during a move and different after it, and a
-//! search that found nothing is made again if that was so. (Whoever sees a slot that a move has written sees, by its release, the
-//! odd sequence written before it.)
+//! Writers come one at a time: the caller holds a lock. Does not know keys or entries, nor when memory may be reused: who replaces
+//! a segment gets the old one, to be freed when no reader can see it.
 
-use super::sync::{AtomicU64, Ordering, OwnCacheLine};
+use super::segment::{Address, Bucket, Position, USUAL_MAX, class_for, entries_max};
+use super::sync::{AtomicPtr, Ordering};
 
-/// Slots of a bucket; few in the model, where every load is a step.
-const WAYS: usize = if cfg!(forebay_loom) { 2 } else { 4 };
-/// Of a bucket's slots so many are filled on average before the table grows.
-const FILLED_MAX: usize = WAYS - 1;
-/// Searches that were overtaken before the reader lets other threads go first.
-#[cfg(not(forebay_loom))]
-const SEARCHES_BEFORE_YIELD: usize = 64;
+/// Of the tags so many bits choose a segment at most.
+const DEPTH_MAX: u32 = if cfg!(forebay_loom) { 1 } else { 22 };
+/// A segment is not split where one of the halves would have less than one part in so many.
+const SMALLEST_HALF: usize = 8;
 
-#[repr(align(32))]
-struct Bucket([AtomicU64; WAYS]);
-
+/// What readers see. Dropping it frees no segment, which others may share: see [`free`](Slots::free).
 pub(super) struct Slots {
-    buckets: Box<[Bucket]>,
-    /// Written at moves, off the line that every search reads.
-    sequence: OwnCacheLine<AtomicU64>,
+    /// By the upper bits of the tags, a power of two of them; neighbours may be the same.
+    segments: Box<[AtomicPtr<Bucket>]>,
+    /// By so many bits a tag is shifted down to be the place in there.
+    shift: u32,
 }
 
-/// A slot, found under the lock and good as long as the lock is held and nothing else is removed.
+/// What only writers see: for each place in the directory, how its segment is doing.
+pub(super) struct Loads(Vec<Load>);
+
 #[derive(Clone, Copy)]
-pub(super) struct Position {
-    bucket: usize,
-    way: usize,
+struct Load {
+    /// Of the segment's entries; kept at the first of its places.
+    entries: u32,
+    /// The upper bits that all its tags share.
+    depth: u32,
 }
 
-fn packed(tag: u32, number: u32) -> u64 {
-    (u64::from(number) + 1) << 32 | u64::from(tag)
-}
-
-#[inline]
-fn tag_of(slot: u64) -> u32 {
-    slot as u32
-}
-
-#[inline]
-fn number_of(slot: u64) -> u32 {
-    ((slot >> 32) as u32).wrapping_sub(1)
-}
-
-impl Bucket {
-    fn new() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(0)))
-    }
-
-    fn empty_way(&self) -> Option<usize> {
-        self.0.iter().position(|slot| slot.load(Ordering::Relaxed) == 0)
-    }
+/// What became of a wish for room.
+pub(super) enum Room {
+    /// There is.
+    Enough,
+    /// This segment was replaced; look again.
+    Replaced(Address),
+    /// The directory must be larger: put [`doubled`](Slots::doubled) in this one's place and look again.
+    TooFewPlaces,
 }
 
 impl Slots {
-    /// The number of buckets that is right for `entries` now: room for a quarter more.
-    pub(super) fn room_for(entries: usize) -> usize {
-        (entries + entries / 4).div_ceil(FILLED_MAX)
-    }
-
-    pub(super) fn new(buckets: usize) -> Self {
-        Self {
-            buckets: (0..buckets.max(1)).map(|_| Bucket::new()).collect(),
-            sequence: OwnCacheLine(AtomicU64::new(0)),
-        }
-    }
-
-    pub(super) fn buckets(&self) -> usize {
-        self.buckets.len()
-    }
-
-    /// The most entries that it may hold; so there is always a bucket that is not full, which ends each search.
-    pub(super) fn entries_max(&self) -> usize {
-        self.buckets.len() * FILLED_MAX
+    /// Empty ones, with a segment of that class.
+    pub(super) fn new(class: usize) -> (Self, Loads) {
+        let slots = Self {
+            segments: Box::new([Address::new(class).place()]),
+            shift: u32::BITS,
+        };
+        (slots, Loads(vec![Load { entries: 0, depth: 0 }]))
     }
 
     #[inline]
-    fn home(&self, tag: u32) -> usize {
-        ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize
+    fn index_of(&self, tag: u32) -> usize {
+        (u64::from(tag) >> self.shift) as usize
     }
 
     #[inline]
-    fn after(&self, bucket: usize) -> usize {
-        if bucket + 1 == self.buckets.len() {
-            0
-        } else {
-            bucket + 1
-        }
-    }
-
-    /// How many steps a search takes from one bucket to the other.
-    fn distance(&self, from: usize, to: usize) -> usize {
-        if to >= from {
-            to - from
-        } else {
-            to + self.buckets.len() - from
-        }
-    }
-
-    fn slot(&self, position: Position) -> &AtomicU64 {
-        &self.buckets[position.bucket].0[position.way]
-    }
-
-    /// Looks at every slot from the home to the first bucket that is not full.
-    #[inline]
-    fn search(&self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
-        let mut bucket = self.home(tag);
-        loop {
-            let mut has_empty = false;
-            for (way, slot) in self.buckets[bucket].0.iter().enumerate() {
-                // Sequentially consistent, here and in `find`: comes after the reader's entrance, see `readers`.
-                let slot = slot.load(Ordering::SeqCst);
-                if slot == 0 {
-                    has_empty = true;
-                } else if tag_of(slot) == tag && matches(number_of(slot)) {
-                    return Some((Position { bucket, way }, number_of(slot)));
-                }
-            }
-            if has_empty {
-                return None;
-            }
-            bucket = self.after(bucket);
-        }
+    fn address_of(&self, tag: u32) -> Address {
+        // Sequentially consistent: comes after the reader's entrance, see `readers`. Release and acquire: the segment is initialized.
+        Address::load(&self.segments[self.index_of(tag)], Ordering::SeqCst)
     }
 
     /// For readers: the number of the entry with this tag that matches.
     #[inline]
-    pub(super) fn find(&self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<u32> {
-        // Nearly always it is in its home, and alone there with its tag: to pick it takes no branch that could be foreseen wrongly.
-        let mut candidate = 0;
-        for slot in &self.buckets[self.home(tag)].0 {
-            let slot = slot.load(Ordering::SeqCst);
-            if tag_of(slot) == tag {
-                candidate = slot;
-            }
-        }
-        if candidate != 0 && matches(number_of(candidate)) {
-            return Some(number_of(candidate));
-        }
-        self.find_undisturbed(tag, matches)
-    }
-
-    /// The search of one that found nothing: hits do not read the sequence, which writers write.
-    #[inline(never)]
-    fn find_undisturbed(&self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<u32> {
-        let mut searches = 0;
-        loop {
-            let sequence = self.sequence.0.load(Ordering::Acquire);
-            if let Some((_, number)) = self.search(tag, &mut matches) {
-                return Some(number);
-            }
-            if sequence.is_multiple_of(2) && self.sequence.0.load(Ordering::Acquire) == sequence {
-                return None;
-            }
-            searches += 1;
-            pause(searches);
-        }
+    pub(super) fn find(&self, tag: u32, matches: impl FnMut(u32) -> bool) -> Option<u32> {
+        // SAFETY: it was in the directory after this began; who frees what was taken out has waited for it to end.
+        unsafe { self.address_of(tag).segment() }.find(tag, matches)
     }
 
     /// For writers: as [`find`](Self::find), with the place.
+    #[inline]
     pub(super) fn locate(&self, tag: u32, matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
-        self.search(tag, matches)
+        // SAFETY: as in `find`.
+        unsafe { self.address_of(tag).segment() }.locate(tag, matches)
     }
 
     /// Where the entry of this number is; it must be in the table.
+    #[inline]
     pub(super) fn position_of(&self, tag: u32, number: u32) -> Position {
-        let (position, _) = self
-            .search(tag, |candidate| candidate == number)
-            .expect("an entry that is linked is in the table");
-        position
+        // SAFETY: as in `find`.
+        unsafe { self.address_of(tag).segment() }.position_of(tag, number)
     }
 
     /// The caller has made sure that there is room and that nothing that matches is there.
-    pub(super) fn insert(&self, tag: u32, number: u32) {
-        let mut bucket = self.home(tag);
-        let way = loop {
-            match self.buckets[bucket].empty_way() {
-                Some(way) => break way,
-                None => bucket = self.after(bucket),
-            }
-        };
-        // Release: who finds the number finds the entry filled.
-        self.buckets[bucket].0[way].store(packed(tag, number), Ordering::Release);
+    #[inline]
+    pub(super) fn insert(&self, loads: &mut Loads, tag: u32, number: u32) {
+        // SAFETY: as in `find`.
+        unsafe { self.address_of(tag).segment() }.insert(tag, number);
+        loads.of(self, tag).entries += 1;
     }
 
     /// In one step: who searches finds the old number or the new one.
-    pub(super) fn replace(&self, position: Position, number: u32) {
-        let slot = self.slot(position);
-        let tag = tag_of(slot.load(Ordering::Relaxed));
-        slot.store(packed(tag, number), Ordering::Release);
+    pub(super) fn replace(&self, tag: u32, position: Position, number: u32) {
+        // SAFETY: as in `find`.
+        unsafe { self.address_of(tag).segment() }.replace(position, number);
     }
 
-    pub(super) fn remove(&self, position: Position) {
-        let sequence = self.sequence.0.load(Ordering::Relaxed);
-        let mut moves = false;
-        let mut gap = position;
-        let mut bucket = position.bucket;
-        // Where there is room no entry of an earlier home was driven past.
-        while self.buckets[bucket].empty_way().is_none() {
-            bucket = self.after(bucket);
-            let misplaced = |slot: &AtomicU64| {
-                let slot = slot.load(Ordering::Relaxed);
-                // One whose home is after the gap stays where it is.
-                slot != 0 && self.distance(self.home(tag_of(slot)), bucket) >= self.distance(gap.bucket, bucket)
-            };
-            if bucket == gap.bucket {
-                break;
-            }
-            if let Some(way) = self.buckets[bucket].0.iter().position(misplaced) {
-                let next = Position { bucket, way };
-                if !moves {
-                    moves = true;
-                    self.sequence.0.store(sequence + 1, Ordering::Relaxed);
+    #[inline]
+    pub(super) fn remove(&self, loads: &mut Loads, tag: u32, position: Position) {
+        // SAFETY: as in `find`.
+        unsafe { self.address_of(tag).segment() }.remove(position);
+        loads.of(self, tag).entries -= 1;
+    }
+
+    /// Asks the processor for the memory that the tag's entry will be looked for in.
+    #[inline]
+    pub(super) fn prefetch(&self, tag: u32) {
+        self.address_of(tag).prefetch(tag);
+    }
+
+    /// Makes room for one more entry, of that tag.
+    #[inline]
+    pub(super) fn make_room(&self, loads: &mut Loads, tag: u32) -> Room {
+        let entries = loads.of(self, tag).entries as usize;
+        if entries < entries_max(self.address_of(tag).class()) {
+            return Room::Enough;
+        }
+        self.make_larger(loads, tag)
+    }
+
+    #[cold]
+    pub(super) fn make_larger(&self, loads: &mut Loads, tag: u32) -> Room {
+        let (load, old) = (*loads.of(self, tag), self.address_of(tag));
+        // SAFETY: as in `find`.
+        let segment = unsafe { old.segment() };
+        if old.class() >= USUAL_MAX && load.depth < DEPTH_MAX {
+            let is_upper = |tag: u32| tag >> (u32::BITS - 1 - load.depth) & 1 == 1;
+            let mut upper = 0;
+            segment.for_each(|tag, _| upper += usize::from(is_upper(tag)));
+            let lower = load.entries as usize - upper;
+            if upper.min(lower) * SMALLEST_HALF >= load.entries as usize {
+                if load.depth == u32::BITS - self.shift {
+                    return Room::TooFewPlaces;
                 }
-                self.slot(gap)
-                    .store(self.slot(next).load(Ordering::Relaxed), Ordering::Release);
-                gap = next;
+                let halves = [lower, upper].map(|entries| Address::new(class_for(entries)));
+                // SAFETY: nobody else has them yet, and they are freed by who replaces them.
+                let [into_lower, into_upper] = halves.map(|half| unsafe { half.segment() });
+                segment.for_each(|tag, number| {
+                    let half = if is_upper(tag) { into_upper } else { into_lower };
+                    half.insert(tag, number);
+                });
+                let (first, places) = self.places(load, tag);
+                for (half, (address, entries)) in halves.into_iter().zip([lower, upper]).enumerate() {
+                    let load = Load {
+                        entries: entries as u32,
+                        depth: load.depth + 1,
+                    };
+                    self.put(loads, first + half * places / 2, places / 2, address, load);
+                }
+                return Room::Replaced(old);
             }
         }
-        self.slot(gap).store(0, Ordering::Release);
-        if moves {
-            self.sequence.0.store(sequence + 2, Ordering::Release);
+        let larger = Address::new(old.class() + 1);
+        // SAFETY: as for the halves.
+        let into = unsafe { larger.segment() };
+        segment.for_each(|tag, number| into.insert(tag, number));
+        let (first, places) = self.places(load, tag);
+        self.put(loads, first, places, larger, load);
+        Room::Replaced(old)
+    }
+
+    /// Where the tag's segment is in the directory: its first place, and how many it has.
+    fn places(&self, load: Load, tag: u32) -> (usize, usize) {
+        let places = 1 << (u32::BITS - self.shift - load.depth);
+        (self.index_of(tag) & !(places - 1), places)
+    }
+
+    fn put(&self, loads: &mut Loads, first: usize, places: usize, segment: Address, load: Load) {
+        for place in first..first + places {
+            segment.store(&self.segments[place], Ordering::Release);
+            loads.0[place] = load;
         }
     }
 
-    /// Puts all that is in `other` into this one, which nobody sees yet.
-    pub(super) fn fill_from(&self, other: &Self) {
-        other.for_each(|tag, number| self.insert(tag, number));
+    /// The same segments in a directory of twice as many places. This one is for those readers only who have it already.
+    pub(super) fn doubled(&self, loads: &mut Loads) -> Self {
+        loads.0 = loads.0.iter().flat_map(|load| [*load; 2]).collect();
+        let twice = |place| [Address::load(place, Ordering::Relaxed); 2];
+        Self {
+            segments: self.segments.iter().flat_map(twice).map(Address::place).collect(),
+            shift: self.shift - 1,
+        }
+    }
+
+    /// All that are there, each once.
+    fn addresses(&self) -> impl Iterator<Item = Address> {
+        let mut last = None;
+        let addresses = self
+            .segments
+            .iter()
+            .map(|place| Address::load(place, Ordering::Relaxed));
+        addresses.filter(move |address| last.replace(*address) != Some(*address))
     }
 
     /// Calls `each` with tag and number of all that is there; under the lock.
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, u32)) {
-        for slot in self.buckets.iter().flat_map(|bucket| &bucket.0) {
-            let slot = slot.load(Ordering::Relaxed);
-            if slot != 0 {
-                each(tag_of(slot), number_of(slot));
-            }
+        for address in self.addresses() {
+            // SAFETY: as in `find`.
+            unsafe { address.segment() }.for_each(&mut each);
         }
     }
 
-    /// Asserts that every entry can be found from its home.
+    /// Frees all segments that are there.
+    ///
+    /// # Safety
+    ///
+    /// Nobody works with these slots, or others that share the segments, any more, or will.
+    pub(super) unsafe fn free(&self) {
+        for address in self.addresses() {
+            // SAFETY: says the caller.
+            unsafe { address.free() };
+        }
+    }
+
+    /// The buckets of all segments.
     #[cfg(test)]
-    pub(super) fn validate(&self) {
-        let mut entries = 0;
-        self.for_each(|tag, number| {
-            entries += 1;
-            self.position_of(tag, number);
-        });
-        assert!(entries <= self.entries_max(), "a search ends");
+    pub(super) fn buckets(&self) -> usize {
+        // SAFETY: as in `find`.
+        let buckets = |address: Address| unsafe { address.segment() }.buckets();
+        self.addresses().map(buckets).sum()
+    }
+
+    /// Asserts that every entry can be found from its home, and that the loads are what is there.
+    #[cfg(test)]
+    pub(super) fn validate(&self, loads: &Loads) {
+        assert_eq!(self.segments.len(), loads.0.len());
+        assert_eq!(self.segments.len(), 1 << (u32::BITS - self.shift));
+        let mut place = 0;
+        while let Some(load) = loads.0.get(place) {
+            let address = Address::load(&self.segments[place], Ordering::Relaxed);
+            // SAFETY: as in `find`.
+            let segment = unsafe { address.segment() };
+            assert_eq!(segment.validate(), load.entries as usize, "a load is what is there");
+            assert!(load.entries as usize <= entries_max(address.class()), "a search ends");
+            let places = 1 << (u32::BITS - self.shift - load.depth);
+            for other in &self.segments[place..place + places] {
+                assert_eq!(Address::load(other, Ordering::Relaxed), address);
+            }
+            segment.for_each(|tag, _| assert_eq!(self.index_of(tag) & !(places - 1), place, "where it belongs"));
+            place += places;
+        }
     }
 }
 
-/// Between searches that were overtaken.
-#[cfg(not(forebay_loom))]
-fn pause(searches: usize) {
-    if searches < SEARCHES_BEFORE_YIELD {
-        std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
+impl Loads {
+    #[inline]
+    fn of(&mut self, slots: &Slots, tag: u32) -> &mut Load {
+        let index = slots.index_of(tag);
+        let places = 1 << (u32::BITS - slots.shift - self.0[index].depth);
+        &mut self.0[index & !(places - 1)]
     }
-}
-
-#[cfg(forebay_loom)]
-fn pause(_searches: usize) {
-    loom::thread::yield_now();
 }
 
 #[cfg(all(test, not(forebay_loom)))]
 mod tests {
     use std::collections::HashMap;
 
-    use proptest::prelude::*;
-
     use super::*;
 
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    struct Table(Slots, Loads);
 
-        /// Tags crowd at the last home, so that entries are driven on, over the end, and moved back.
-        #[test]
-        fn agrees_with_a_map(buckets in 1_usize..9, steps in prop::collection::vec((any::<bool>(), 0_u32..64), 1..300)) {
-            let slots = Slots::new(buckets);
-            let tag = |number: u32| if number.is_multiple_of(2) { u32::MAX - number } else { number.wrapping_mul(0x0800_0001) };
-            let mut model = HashMap::new();
-            for (adds, number) in steps {
-                if adds && model.len() < slots.entries_max() && !model.contains_key(&number) {
-                    slots.insert(tag(number), number);
-                    model.insert(number, tag(number));
-                } else if model.remove(&number).is_some() {
-                    slots.remove(slots.position_of(tag(number), number));
+    impl Table {
+        fn new() -> Self {
+            let (slots, loads) = Slots::new(0);
+            Self(slots, loads)
+        }
+
+        fn insert(&mut self, tag: u32, number: u32) {
+            loop {
+                match self.0.make_room(&mut self.1, tag) {
+                    Room::Enough => break,
+                    // SAFETY: nobody else is there.
+                    Room::Replaced(segment) => unsafe { segment.free() },
+                    Room::TooFewPlaces => self.0 = self.0.doubled(&mut self.1),
                 }
-                for number in 0..64 {
-                    let found = slots.find(tag(number), |candidate| candidate == number);
-                    prop_assert_eq!(found, model.contains_key(&number).then_some(number));
-                }
-                slots.validate();
             }
-            let larger = Slots::new(Slots::room_for(model.len() + 1));
-            larger.fill_from(&slots);
-            let mut seen = HashMap::new();
-            larger.for_each(|tag, number| {
-                seen.insert(number, tag);
-            });
-            prop_assert_eq!(seen, model);
+            self.0.insert(&mut self.1, tag, number);
+        }
+
+        fn remove(&mut self, tag: u32, number: u32) {
+            let position = self.0.position_of(tag, number);
+            self.0.remove(&mut self.1, tag, position);
         }
     }
 
-    #[test]
-    fn a_tag_of_zero_is_no_empty_slot() {
-        let slots = Slots::new(2);
-        assert_eq!(slots.find(0, |_| true), None);
-        slots.insert(0, 0);
-        slots.insert(0, u32::MAX - 1);
-        assert_eq!(
-            slots.find(0, |number| number == 0),
-            Some(0),
-            "found beside another of its tag"
-        );
-        assert_eq!(slots.find(0, |number| number == u32::MAX - 1), Some(u32::MAX - 1));
-        assert_eq!(slots.find(0, |_| false), None);
+    impl Drop for Table {
+        fn drop(&mut self) {
+            // SAFETY: nobody else is there.
+            unsafe { self.0.free() };
+        }
+    }
+
+    fn tag(number: u32) -> u32 {
+        number.wrapping_mul(0x9E37_79B9)
     }
 
     #[test]
-    fn there_is_room_for_what_is_asked() {
-        for entries in 0..10_000 {
-            let slots = Slots::room_for(entries);
-            assert!(slots * FILLED_MAX >= entries);
-            assert!(slots * WAYS <= entries * 2 + WAYS, "eight to sixteen bytes an entry");
+    fn grows_segment_by_segment() {
+        let mut table = Table::new();
+        for number in 0..40_000_u32 {
+            table.insert(tag(number), number);
+            if number.is_power_of_two() {
+                table.0.validate(&table.1);
+            }
+        }
+        table.0.validate(&table.1);
+        assert!((16..=64).contains(&table.0.segments.len()));
+        assert!(table.0.buckets() * 4 <= 40_000 * 5 / 2, "{}", table.0.buckets());
+        for number in (0..40_000).step_by(3) {
+            table.remove(tag(number), number);
+        }
+        table.0.validate(&table.1);
+        let mut seen = HashMap::new();
+        table.0.for_each(|tag, number| {
+            seen.insert(number, tag);
+        });
+        for number in 0..40_000 {
+            let is_there = number % 3 != 0;
+            let found = table.0.find(tag(number), |candidate| candidate == number);
+            assert_eq!(found, is_there.then_some(number));
+            assert_eq!(seen.contains_key(&number), is_there);
+        }
+    }
+
+    /// Keys whose hash is the same, or nearly, are slow and nothing worse.
+    #[test]
+    fn tags_that_are_alike_have_room() {
+        for spread in [0, 1, 1 << 31] {
+            let mut table = Table::new();
+            for number in 0..4_000_u32 {
+                table.insert((number % 2) * spread, number);
+            }
+            table.0.validate(&table.1);
+            for number in 0..4_000 {
+                table.remove((number % 2) * spread, number);
+            }
+            table.0.validate(&table.1);
         }
     }
 }

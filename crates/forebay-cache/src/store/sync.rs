@@ -1,16 +1,16 @@
-//! The one place where the modelled parts of the store (`readers`, `slots`) take their atomics and thread-locals from: std in
+//! The one place where the modelled parts of the store (`readers`, `segment`, `slots`) take their atomics and thread-locals from: std in
 //! the product, loom under `--cfg forebay_loom`.
 //!
 //! Knows nothing of caches. What loom does not see (entries, policy, capacity) takes its atomics from std, where it needs any.
 
 #[cfg(forebay_loom)]
 pub(super) use loom::{
-    sync::atomic::{AtomicU64, Ordering, fence},
+    sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence},
     thread_local,
 };
 #[cfg(not(forebay_loom))]
 pub(super) use std::{
-    sync::atomic::{AtomicU64, Ordering, fence},
+    sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence},
     thread_local,
 };
 

@@ -112,7 +112,7 @@ impl<T> Store<u64, T> {
     fn footprint(&self) -> (usize, usize) {
         (0..self.shards.count())
             .map(|shard| self.shards.lock(shard).footprint())
-            .fold((0, 0), |(chunks, buckets), shard| (chunks + shard.0, buckets + shard.1))
+            .fold((0, 0), |(room, buckets), shard| (room + shard.0, buckets + shard.1))
     }
 
     fn backlogs(&self) -> Vec<Backlog> {
