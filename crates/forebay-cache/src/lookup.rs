@@ -272,7 +272,8 @@ where
     /// What the flight brings.
     async fn outcome(&self) -> Result<Answer<V>, CacheError<E>> {
         let _waits = waits::wait(self.flight.id).map_err(|Circle| CacheError::Circle)?;
-        let landed = self.flight.wait().await.as_ref().map_err(CacheError::clone)?;
+        self.flight.wait().await;
+        let landed = self.flight.told()?;
         let age_ms = self.core.time.now().saturating_sub(landed.fetched_at_ms);
         Ok(Answer {
             value: landed.value.clone(),
