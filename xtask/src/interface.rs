@@ -30,6 +30,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("forebay-batch", "tokio::runtime::Handle"),
     ("forebay-cache", "tokio::runtime::Handle"),
     // A row becomes a type of the user's.
+    ("forebay-write", "serde::de::DeserializeOwned"),
     ("forebay-mysql", "serde::de::DeserializeOwned"),
     ("forebay-postgres", "serde::de::DeserializeOwned"),
     ("forebay-sqlite", "serde::de::DeserializeOwned"),
@@ -65,6 +66,15 @@ pub(crate) fn step() -> Outcome {
     } else {
         Outcome::Failed(format!("names of other crates in the facade:\n{}", faults.join("\n")))
     }
+}
+
+/// The crates that the facade shows something of.
+pub(crate) fn rooms() -> Result<Vec<String>, String> {
+    let packages = workspace::packages()?;
+    let facade = packages.get(FACADE).ok_or("there is no facade")?.join("src/lib.rs");
+    let text = fs::read_to_string(&facade).map_err(|error| format!("{}: {error}", facade.display()))?;
+    let parts = surface::parts(&text).map_err(|error| format!("{}: {error}", facade.display()))?;
+    Ok(parts.into_keys().collect())
 }
 
 /// A crate and a dependency's name that it shows, with the first place.

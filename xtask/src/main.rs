@@ -4,6 +4,7 @@
 //!
 //! Does not know the library or the server: it runs cargo and other programs, as a person would.
 
+mod api;
 mod check;
 mod circles;
 mod command;
@@ -39,7 +40,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, circles of files, names of other crates in the facade, tests, documentation, models, real clients and frameworks, suites of others through the proxy, a real browser.
+    /// Everything that must hold before a change lands: format, lints, circles of files, names of other crates in the facade, tests, the interface, documentation, models, real clients and frameworks, suites of others through the proxy, a real browser.
     Test {
         /// Leave out what takes minutes: the models, the other compiler, the real clients, frameworks and suites, the measurements and the browser.
         #[arg(long, conflicts_with = "long")]
@@ -54,6 +55,12 @@ enum Chore {
     Setup,
     /// Makes the guide into a book, target/guide/index.html, and checks the links and examples of all documents.
     Guide,
+    /// Compares the interface of the library with what docs/api says of it.
+    Api {
+        /// Write it down as it is now.
+        #[arg(long)]
+        update: bool,
+    },
     /// Shows the circles of files that import one another, of these crates or of all.
     Circles {
         /// The crates.
@@ -68,6 +75,16 @@ enum Chore {
     },
 }
 
+/// Whether it passed; if not, why not.
+fn shown(outcome: &report::Outcome) -> bool {
+    use report::Outcome::{DidNotRun, Failed, OptionalDidNotRun, Passed};
+    match outcome {
+        Passed => return true,
+        Failed(how) | DidNotRun(how) | OptionalDidNotRun(how) => eprintln!("{how}"),
+    }
+    false
+}
+
 fn main() -> ExitCode {
     let passed = match Arguments::parse().chore {
         Chore::Test { quick: true, .. } => test::run(Extent::Quick),
@@ -76,6 +93,7 @@ fn main() -> ExitCode {
         Chore::Check => check::run(),
         Chore::Setup => setup::run(),
         Chore::Guide => guide::run(),
+        Chore::Api { update } => shown(&if update { api::update() } else { api::step() }),
         Chore::Circles { crates } => circles::show(&crates).unwrap_or_else(|error| {
             eprintln!("{error}");
             false

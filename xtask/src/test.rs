@@ -4,7 +4,7 @@
 //! so that features, and with them dependencies, are compiled once.
 
 use crate::{
-    check, circles,
+    api, check, circles,
     command::{Command, cargo},
     dependencies,
     frameworks::{LANGUAGES, Language},
@@ -107,6 +107,7 @@ pub(crate) fn run(extent: Extent) -> bool {
         cargo(["test", "--workspace", "--doc", "--quiet"]),
     );
     check::documentation(&mut steps);
+    steps.step("interface", api::step);
     steps.step("guide", guide::step);
     if extent != Extent::Quick {
         steps.step("promised compiler", promised_compiler);
@@ -149,27 +150,21 @@ fn promised_compiler() -> Outcome {
     let Some(promised) = workspace::rust_version() else {
         return Outcome::Failed("Cargo.toml has no rust-version".into());
     };
-    let used = Command::new("rustc")
-        .arguments(["--version"])
-        .told()
-        .unwrap_or_default();
-    if is_release_of(&used, &promised) {
-        println!("{promised} is what all of this was built with: {}", used.trim());
-        return Outcome::Passed;
-    }
-    let toolchains = Command::new("rustup")
-        .arguments(["toolchain", "list"])
-        .told()
-        .unwrap_or_default();
-    let Some(toolchain) = toolchains.lines().find(|name| is_toolchain_of(name, &promised)) else {
-        return Outcome::OptionalDidNotRun(format!(
-            "this machine has other compilers; to have it: rustup toolchain install {promised}"
-        ));
+    let toolchain = match toolchain_of(&promised) {
+        Some(Some(toolchain)) => toolchain,
+        Some(None) => {
+            println!("{promised} is what all of this was built with");
+            return Outcome::Passed;
+        }
+        None => {
+            return Outcome::OptionalDidNotRun(format!(
+                "this machine has other compilers; to have it: rustup toolchain install {promised}"
+            ));
+        }
     };
-    let toolchain = toolchain.split(' ').next().unwrap_or(toolchain);
     let check = [
         "run",
-        toolchain,
+        &toolchain,
         "cargo",
         "check",
         "--workspace",
@@ -181,6 +176,23 @@ fn promised_compiler() -> Outcome {
             .arguments(check)
             .set("CARGO_TARGET_DIR", workspace::target().join("promised")),
     )
+}
+
+/// What rustup calls this version of the compiler, none inside if it is the one in use; none if it is not here.
+pub(crate) fn toolchain_of(version: &str) -> Option<Option<String>> {
+    let used = Command::new("rustc")
+        .arguments(["--version"])
+        .told()
+        .unwrap_or_default();
+    if is_release_of(&used, version) {
+        return Some(None);
+    }
+    let toolchains = Command::new("rustup")
+        .arguments(["toolchain", "list"])
+        .told()
+        .unwrap_or_default();
+    let toolchain = toolchains.lines().find(|name| is_toolchain_of(name, version))?;
+    Some(toolchain.split(' ').next().map(str::to_owned))
 }
 
 /// Whether `rustc --version` tells of a release of this version: `rustc 1.95.0 (…)` of `1.95`.

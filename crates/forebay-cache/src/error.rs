@@ -52,6 +52,32 @@ impl<E> CacheError<E> {
             _ => None,
         }
     }
+
+    /// The source's own error as it is, for who waited for it alone and has not cloned this: nothing is copied. Otherwise this again: it
+    /// is another error, or others hold the same.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use forebay::cache::Cache;
+    ///
+    /// #[derive(Debug, PartialEq)]
+    /// struct Down; // not Clone
+    ///
+    /// let cache = Cache::new(|_key: u32| async { Err::<Option<String>, Down>(Down) });
+    /// let error = cache.get(&1).await.unwrap_err();
+    /// assert_eq!(error.into_source_error().ok(), Some(Down));
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Itself, where the source's error cannot be had.
+    pub fn into_source_error(self) -> Result<E, Self> {
+        match self {
+            Self::Source(error) => Arc::try_unwrap(error).map_err(Self::Source),
+            other => Err(other),
+        }
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for CacheError<E> {

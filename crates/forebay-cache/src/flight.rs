@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::answer::State;
 use super::error::CacheError;
 use super::flights::Numbered;
+use super::sync::Mutex;
 use super::tags::Tagged;
 use super::waits::{self, FlightId};
 use forebay_batch::panics::quietly;
@@ -36,13 +37,16 @@ pub(super) struct Flight<V, E> {
     number: u64,
     /// For those who wait inside of fetches.
     pub(super) id: FlightId,
-    /// Who waits now. Changed under the lock of the flights' shard.
+    /// Who waits now. Changed under the lock of the flights' shard; after the end, under that of what failed.
     waiting: AtomicUsize,
     /// Whether it is wanted though nobody waits: a refresh.
     background: AtomicBool,
-    outcome: OnceLock<Outcome<V, E>>,
+    outcome: OnceLock<Result<Landed<V>, Failed<E>>>,
     ended: Notify,
 }
+
+/// Why a flight brought nothing, until the last of those who waited is told.
+pub(super) struct Failed<E>(Mutex<Option<CacheError<E>>>);
 
 impl<V, E> Drop for Flight<V, E> {
     /// Whoever lets go last, of those who waited and those who landed it: a panic of the value's drop is not theirs.
@@ -75,7 +79,7 @@ impl<V, E> Flight<V, E> {
         self.waiting.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// One waits no more. Under the shard's lock. Returns how many do.
+    /// One waits no more. Under the shard's lock, unless it has ended. Returns how many do.
     pub(super) fn leave(&self) -> usize {
         self.waiting.fetch_sub(1, Ordering::Relaxed) - 1
     }
@@ -97,7 +101,10 @@ impl<V, E> Flight<V, E> {
     /// Its end, for all who wait. Only the first counts.
     pub(super) fn end(&self, outcome: Outcome<V, E>) {
         // An outcome that was there before is the first.
-        drop(self.outcome.set(outcome));
+        drop(
+            self.outcome
+                .set(outcome.map_err(|error| Failed(Mutex::new(Some(error))))),
+        );
         // The wakers are the executors' code: what they do is not the next flight's business.
         quietly(|| self.ended.notify_waiters());
     }
@@ -106,9 +113,9 @@ impl<V, E> Flight<V, E> {
         self.outcome.get().is_some()
     }
 
-    /// What it ended with.
-    pub(super) fn outcome(&self) -> Option<&Outcome<V, E>> {
-        self.outcome.get()
+    /// What it brought, if it did.
+    pub(super) fn landed(&self) -> Option<&Landed<V>> {
+        self.outcome.get()?.as_ref().ok()
     }
 
     /// Waits for the end.
@@ -116,15 +123,28 @@ impl<V, E> Flight<V, E> {
     /// # Cancel safety
     ///
     /// Nothing is lost by dropping it.
-    pub(super) async fn wait(&self) -> &Outcome<V, E> {
+    pub(super) async fn wait(&self) {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             // From here on an end is noticed; so one that came before must be looked for now.
             ended.as_mut().enable();
-            if let Some(outcome) = self.outcome.get() {
-                return outcome;
+            if self.has_ended() {
+                return;
             }
             ended.await;
         }
+    }
+
+    /// What it brought, told once to each who has waited for the end. The last of them gets the error itself: who was alone is the only
+    /// one to have it, though the flight may still be held by whoever landed it.
+    pub(super) fn told(&self) -> Result<&Landed<V>, CacheError<E>> {
+        let outcome = self.outcome.get().expect("it has ended");
+        outcome.as_ref().map_err(|Failed(error)| {
+            let mut held = error.lock();
+            // Nobody joins a flight that has ended. Under this lock, so that none of the others is told later than the last.
+            let others = self.leave();
+            let told = if others == 0 { held.take() } else { held.clone() };
+            told.expect("it is taken by the last one")
+        })
     }
 }

@@ -315,9 +315,7 @@ where
     /// and then, or a change by another process would not have been heard. Then another has to bring what this reader asked for: one that began
     /// after this one has ended, so it is the last but for further changes.
     fn came_too_late(&self) -> bool {
-        let Some(Ok(landed)) = self.flight.outcome() else {
-            return false;
-        };
+        let Some(landed) = self.flight.landed() else { return false };
         let holds = landed
             .tagged
             .as_ref()
@@ -328,7 +326,8 @@ where
     /// What the flight brings.
     async fn outcome(&self) -> Result<Answer<V>, CacheError<E>> {
         let _waits = waits::wait(self.flight.id).map_err(|Circle| CacheError::Circle)?;
-        let landed = self.flight.wait().await.as_ref().map_err(CacheError::clone)?;
+        self.flight.wait().await;
+        let landed = self.flight.told()?;
         let age_ms = self.core.time.now().saturating_sub(landed.fetched_at_ms);
         Ok(Answer {
             value: landed.value.clone(),

@@ -17,7 +17,9 @@ use forebay_batch::load::Key;
 /// In this process what was written holds from the call on, whether this is awaited or not. But a deletion that no tier has
 /// heard of when the process ends is lost, and a tier that outlives it (a file, Redis) serves the old value to the next: so
 /// await it, where there are tiers, before a write is acknowledged. A tier that is down is told when it is back, so
-/// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop.
+/// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop, which
+/// `drop` says where there are no tiers and nothing can be awaited.
+#[must_use = "a tier may not have heard of it yet: await it before the write is acknowledged, or `drop` it"]
 pub struct Settled {
     all: Option<BoxFuture<'static, ()>>,
 }

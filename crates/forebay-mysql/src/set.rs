@@ -330,8 +330,7 @@ impl Set {
 fn id(row: &[Value]) -> Option<i128> {
     match row {
         [Value::Integer(id)] => Some(i128::from(*id)),
-        // Beyond i64.
-        [Value::Text(id)] => id.parse().ok(),
+        [Value::Unsigned(id)] => Some(i128::from(*id)),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use super::error::Failure;
 use super::plan::Plans;
 use forebay_remote::connections::Purpose;
 use forebay_sql::Role;
-use forebay_write::{Outcome, Parameters, Sql, WriteError};
+use forebay_write::{IntoParameters, Outcome, Sql, WriteError};
 
 /// An open transaction. Roll back by dropping it.
 pub struct Transaction {
@@ -62,9 +62,9 @@ impl Transaction {
     pub async fn execute(
         &mut self,
         sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
+        parameters: impl IntoParameters,
     ) -> Result<Outcome, WriteError> {
-        let (sql, parameters) = (sql.into(), parameters.into());
+        let (sql, parameters) = (sql.into(), parameters.into_parameters());
         let plan = self.plans.of(&sql);
         if let Role::Refused(reason) = &plan.role {
             return Err(WriteError::Refused { reason: reason.clone() });
@@ -104,11 +104,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub async fn query(
-        &mut self,
-        sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
-    ) -> Result<Outcome, WriteError> {
+    pub async fn query(&mut self, sql: impl Into<Sql>, parameters: impl IntoParameters) -> Result<Outcome, WriteError> {
         self.execute(sql, parameters).await
     }
 

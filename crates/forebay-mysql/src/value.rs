@@ -4,11 +4,14 @@
 //! Knows types of columns; knows no table.
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+use std::time::SystemTime;
 
 use bytes::{BufMut, BytesMut};
 
 use super::error::found_here;
 use forebay_mysql_link::{Column, ColumnFlags, ColumnType, Malformed, Parameter, put_length_encoded};
+use forebay_write::moment::Utc;
 use forebay_write::{StatementErrorKind as Kind, Value, WriteError};
 
 /// The character set that says "these are bytes".
@@ -18,10 +21,23 @@ const OVERHEAD: usize = 2 + 9;
 /// More digits than a second can have: as many as there are.
 const DIGITS: u8 = 6;
 
+/// Those that a date can be of.
+const YEARS: RangeInclusive<i64> = 1..=9999;
+
 /// Whether a parameter can be sent; `number` counts from 1.
 pub(super) fn check(value: &Value, number: usize) -> Result<(), WriteError> {
     match value {
-        Value::Null | Value::Integer(_) | Value::Text(_) | Value::Blob(_) => Ok(()),
+        Value::Null | Value::Integer(_) | Value::Unsigned(_) | Value::Text(_) | Value::Blob(_) => Ok(()),
+        Value::Timestamp(moment) => {
+            let year = Utc::of(*moment).year;
+            if YEARS.contains(&year) {
+                return Ok(());
+            }
+            Err(found_here(
+                Kind::Type,
+                format!("parameter {number} is a moment of the year {year}, and the database has {YEARS:?}"),
+            ))
+        }
         Value::Real(real) if real.is_finite() => Ok(()),
         Value::Real(real) => Err(found_here(
             Kind::Type,
@@ -42,6 +58,17 @@ pub(super) fn encode(value: &Value, bytes: &mut BytesMut) -> Parameter {
             bytes.put_i64_le(*integer);
             Parameter::Of(ColumnType::MYSQL_TYPE_LONGLONG, false)
         }
+        Value::Unsigned(integer) => {
+            bytes.put_u64_le(*integer);
+            Parameter::Of(ColumnType::MYSQL_TYPE_LONGLONG, true)
+        }
+        Value::Timestamp(moment) => match moment_bytes(*moment) {
+            Some(moment) => {
+                bytes.put_slice(&moment);
+                Parameter::Of(ColumnType::MYSQL_TYPE_DATETIME, false)
+            }
+            None => Parameter::Null,
+        },
         Value::Real(real) => {
             bytes.put_f64_le(*real);
             Parameter::Of(ColumnType::MYSQL_TYPE_DOUBLE, false)
@@ -55,6 +82,16 @@ pub(super) fn encode(value: &Value, bytes: &mut BytesMut) -> Parameter {
             Parameter::Of(ColumnType::MYSQL_TYPE_VAR_STRING, false)
         }
     }
+}
+
+/// The clock that the session has, which is UTC's, with its length; none if it was not [checked](check).
+fn moment_bytes(moment: SystemTime) -> Option<[u8; 12]> {
+    let utc = Utc::of(moment);
+    let [y, ear] = u16::try_from(utc.year).ok()?.to_le_bytes();
+    let [m, i, cr, o] = utc.microsecond().to_le_bytes();
+    Some([
+        11, y, ear, utc.month, utc.day, utc.hour, utc.minute, utc.second, m, i, cr, o,
+    ])
 }
 
 /// The most bytes that these take in a packet.
@@ -83,7 +120,7 @@ pub(super) fn value(bytes: Option<&[u8]>, column: &Column) -> Result<Value, Malf
         T::MYSQL_TYPE_LONG | T::MYSQL_TYPE_INT24 => Value::Integer(i32::from_le_bytes(whole(bytes)?).into()),
         T::MYSQL_TYPE_LONGLONG if is_unsigned => {
             let integer = u64::from_le_bytes(whole(bytes)?);
-            i64::try_from(integer).map_or_else(|_| Value::Text(integer.to_string()), Value::Integer)
+            i64::try_from(integer).map_or(Value::Unsigned(integer), Value::Integer)
         }
         T::MYSQL_TYPE_LONGLONG => Value::Integer(i64::from_le_bytes(whole(bytes)?)),
         T::MYSQL_TYPE_FLOAT => Value::Real(f32::from_le_bytes(whole(bytes)?).into()),
@@ -213,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_an_integer_is_text() {
+    fn an_unsigned_integer_is_itself() {
         let unsigned = column(ColumnType::MYSQL_TYPE_LONGLONG, 0).with_flags(ColumnFlags::UNSIGNED_FLAG);
         let read = |number: u64, column: &Column| value(Some(&number.to_le_bytes()), column).unwrap();
         assert_eq!(read(5, &unsigned), Value::Integer(5));
-        assert_eq!(read(u64::MAX, &unsigned), Value::Text(u64::MAX.to_string()));
+        assert_eq!(read(u64::MAX, &unsigned), Value::Unsigned(u64::MAX));
         assert_eq!(
             read(u64::MAX, &column(ColumnType::MYSQL_TYPE_LONGLONG, 0)),
             Value::Integer(-1)

@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use forebay_remote::connections::Purpose;
 use forebay_sql::Role;
 use forebay_write::database::{Answer, Database, InFlight, Running, Sharing};
-use forebay_write::{Outcome, Parameters, ReadError, Sql, Write, WriteError, open_transaction};
+use forebay_write::{IntoParameters, Outcome, ReadError, Sql, Write, WriteError, open_transaction};
 
 /// A PostgreSQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
 #[derive(Clone)]
@@ -26,8 +26,8 @@ impl Postgres {
     ///
     /// # Cancel safety
     /// Dropped before it completes, the query may go on at the server.
-    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, ReadError> {
-        let (sql, parameters) = (sql.into(), parameters.into());
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl IntoParameters) -> Result<Outcome, ReadError> {
+        let (sql, parameters) = (sql.into(), parameters.into_parameters());
         let plan = self.inner.plans.of(&sql);
         if let Role::Refused(reason) = &plan.role {
             return Err(ReadError::Refused { reason: reason.clone() });

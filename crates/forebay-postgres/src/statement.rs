@@ -103,7 +103,7 @@ fn bytes_sent(value: &Value) -> usize {
     const LENGTH: usize = 4;
     LENGTH
         + match value {
-            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+            Value::Null | Value::Integer(_) | Value::Unsigned(_) | Value::Real(_) | Value::Timestamp(_) => 0,
             Value::Text(text) => text.len(),
             Value::Blob(bytes) => bytes.len(),
             Value::Array(values) => values.iter().map(bytes_sent).sum(),

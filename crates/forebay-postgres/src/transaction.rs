@@ -11,7 +11,7 @@ use super::error::Failure;
 use super::plan::Plans;
 use super::statement;
 use forebay_sql::Role;
-use forebay_write::{Outcome, Parameters, Sql, WriteError};
+use forebay_write::{IntoParameters, Outcome, Sql, WriteError};
 
 const SAVE: &str = "SAVEPOINT forebay_statement";
 const RELEASE: &str = "RELEASE forebay_statement";
@@ -58,9 +58,9 @@ impl Transaction {
     pub async fn execute(
         &mut self,
         sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
+        parameters: impl IntoParameters,
     ) -> Result<Outcome, WriteError> {
-        let (sql, parameters) = (sql.into(), parameters.into());
+        let (sql, parameters) = (sql.into(), parameters.into_parameters());
         if self.is_lost {
             return Err(WriteError::TransactionLost);
         }

@@ -3,6 +3,8 @@
 //! Promises: equal here is equal on every database. The reverse does not hold (collations, numbers of other types), so that it is
 //! good for a hint only.
 
+use std::time::SystemTime;
+
 use forebay_write::Value;
 
 /// A value that can be looked up. NULL is like nothing, so it is none.
@@ -10,12 +12,16 @@ use forebay_write::Value;
 pub enum Alike<'a> {
     /// An integer.
     Integer(i64),
+    /// An integer that may be above `i64::MAX`.
+    Unsigned(u64),
     /// The bits of a float.
     Real(u64),
     /// Text.
     Text(&'a str),
     /// Bytes.
     Blob(&'a [u8]),
+    /// A moment.
+    Timestamp(SystemTime),
     /// A list.
     Array(Vec<Option<Self>>),
 }
@@ -26,6 +32,8 @@ impl<'a> Alike<'a> {
         Some(match value {
             Value::Null => return None,
             Value::Integer(integer) => Self::Integer(*integer),
+            Value::Unsigned(integer) => Self::Unsigned(*integer),
+            Value::Timestamp(moment) => Self::Timestamp(*moment),
             Value::Real(real) => Self::Real(real.to_bits()),
             Value::Text(text) => Self::Text(text),
             Value::Blob(bytes) => Self::Blob(bytes),

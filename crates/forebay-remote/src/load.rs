@@ -10,7 +10,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use forebay_write::rows::Rows;
-use forebay_write::{Parameters, Read, ReadError, SqlKey, StatementError, StatementErrorKind as Kind, WriteError};
+use forebay_write::{
+    IntoParameters, Parameters, Read, ReadError, SqlKey, StatementError, StatementErrorKind as Kind, WriteError,
+};
 
 /// How often a fetch is begun before its error is told: a connection may be lost, a table changed.
 const ATTEMPTS: usize = 3;
@@ -77,7 +79,7 @@ fn fetch<K: SqlKey, V: Send + 'static>(
     let query = Arc::new(query);
     move |keys| {
         let query = Arc::clone(&query);
-        let keys: Vec<Parameters> = keys.into_iter().map(SqlKey::into_parameters).collect();
+        let keys: Vec<Parameters> = keys.into_iter().map(IntoParameters::into_parameters).collect();
         Box::pin(async move {
             let each = read(&*query, &keys).await?;
             Ok(each.into_iter().map(|rows| value(rows?)).collect())

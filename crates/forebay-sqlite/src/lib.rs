@@ -38,7 +38,7 @@ use self::readers::{Reader, Readers};
 use self::session::{Session, Settings};
 use self::thread::SqliteThread;
 use self::writing::WritingConnection;
-use forebay_write::{CancelToken, Outcome, Parameters, Sql, Write, WriteError};
+use forebay_write::{CancelToken, IntoParameters, Outcome, Sql, Write, WriteError};
 
 /// How much of a commit is on the disk when it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -169,8 +169,8 @@ impl Sqlite {
     ///
     /// # Errors
     /// The statement's own; [`ReadError::Refused`] if it would write; [`ReadError::Closed`].
-    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, ReadError> {
-        let (sql, parameters) = (sql.into(), parameters.into());
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl IntoParameters) -> Result<Outcome, ReadError> {
+        let (sql, parameters) = (sql.into(), parameters.into_parameters());
         let reader = self.reader().await?;
         let token = CancelToken::new();
         let watched = token.clone();

@@ -54,7 +54,7 @@ use serde::de::DeserializeOwned;
 use crate::Sqlite;
 use crate::session::Session;
 use forebay_batch::load::{Key, Loader};
-use forebay_write::{Answered, CancelToken, Parameters, Read, ReadError, Sql, SqlKey};
+use forebay_write::{Answered, CancelToken, IntoParameters, Parameters, Read, ReadError, Sql, SqlKey};
 
 impl Sqlite {
     /// A loader with the default limits that runs `sql` for a key: `?1` is the key, or its parts in order, and the first
@@ -209,7 +209,7 @@ where
     let (database, sql, read) = (database.clone(), sql.into(), Arc::new(read));
     move |keys| {
         let (database, sql, read) = (database.clone(), sql.clone(), Arc::clone(&read));
-        let parameters: Vec<Parameters> = keys.into_iter().map(SqlKey::into_parameters).collect();
+        let parameters: Vec<Parameters> = keys.into_iter().map(IntoParameters::into_parameters).collect();
         Box::pin(async move {
             let reader = database.reader().await?;
             let token = CancelToken::new();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::readers::CancelOnDrop;
 use super::session::{Session, Uncommitted};
 use super::writing::{TransactionTurn, WritingConnection};
-use forebay_write::{CancelToken, Outcome, Parameters, Sql, WriteError};
+use forebay_write::{CancelToken, IntoParameters, Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction that may write. Roll back by dropping it.
 pub struct Transaction {
@@ -62,9 +62,9 @@ impl Transaction {
     pub async fn execute(
         &mut self,
         sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
+        parameters: impl IntoParameters,
     ) -> Result<Outcome, WriteError> {
-        self.execute_with(sql.into(), parameters.into(), CancelToken::new())
+        self.execute_with(sql.into(), parameters.into_parameters(), CancelToken::new())
             .await
     }
 
@@ -106,11 +106,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub async fn query(
-        &mut self,
-        sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
-    ) -> Result<Outcome, WriteError> {
+    pub async fn query(&mut self, sql: impl Into<Sql>, parameters: impl IntoParameters) -> Result<Outcome, WriteError> {
         self.execute(sql, parameters).await
     }
 

@@ -225,7 +225,7 @@ async fn keys_follow_the_columns_affinity() {
 async fn keys_are_integers_text_bytes_arrays_tuples_and_own_types() {
     #[derive(Clone, PartialEq, Eq, Hash)]
     struct Slug(String);
-    impl SqlKey for Slug {
+    impl forebay_write::IntoParameters for Slug {
         fn into_parameters(self) -> Parameters {
             [self.0].into()
         }

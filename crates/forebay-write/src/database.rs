@@ -9,6 +9,10 @@ use crate::{Outcome, Sql, Transaction, Write, WriteError};
 /// A database that a [`Writer`](crate::Writer) can stand on.
 ///
 /// A handle: what it is cheap to clone of it, an implementation keeps behind an `Arc`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no database that a `Writer` can write to",
+    note = "give it a `Sqlite`, a `Postgres` or a `MySql`, by value: a clone is a handle to the same"
+)]
 pub trait Database: Send + Sync + 'static {
     /// Writes a batch; one answer a write, in order. Not to be dropped before it completes: the Writer runs it in a task.
     fn write(&self, batch: Vec<Write>) -> Running<'_, Vec<Answer>>;

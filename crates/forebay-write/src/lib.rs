@@ -7,6 +7,8 @@
 //!
 //! Knows statements, values, outcomes, and what a [`database`] is; no database itself. Stands on the Batcher.
 //!
+//! What of Rust's types is which value say [`IntoValue`] and `TryFrom<Value>`; a moment's text and calendar is in [`moment`].
+//!
 //! Also what loaders that read a database share: keys as parameters ([`SqlKey`]), why a key was not read ([`ReadError`]), and rows
 //! as what callers ask for ([`rows`]).
 //!
@@ -15,24 +17,29 @@
 mod cancel;
 pub mod database;
 mod error;
-mod key;
+mod from_value;
+mod into_value;
 mod lanes;
+pub mod moment;
 mod outcome;
+mod parameters;
 mod read;
 pub mod rows;
 mod running;
 mod statement;
 mod transaction;
+mod types;
 mod value;
 mod writer;
 
 pub use cancel::CancelToken;
 pub use database::Database;
 pub use error::{StatementError, StatementErrorKind, WriteError};
-pub use key::SqlKey;
+pub use into_value::IntoValue;
 pub use outcome::Outcome;
+pub use parameters::{IntoParameters, Parameters, SqlKey};
 pub use read::{Answered, Read, ReadError};
 pub use statement::{Acceptance, Sql, Write};
 pub use transaction::Transaction;
-pub use value::{Parameters, Value};
+pub use value::Value;
 pub use writer::{Writer, WriterBuilder};

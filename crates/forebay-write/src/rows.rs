@@ -4,11 +4,13 @@
 //! are booleans where one is asked for; text is a unit variant of an enum; a blob is bytes or a list of them; an array is a list.
 //!
 //! A struct, map or list asked of a column of text is read from it as JSON. A column that the database says is JSON is that
-//! also where anything may be asked for (`serde_json::Value`), its `null` is `None`, and only a `String` gets its text.
+//! also where anything may be asked for (`serde_json::Value`), its `null` is `None`, and only a `String` gets its text. A `SystemTime` is
+//! read from the text of a moment.
 //!
 //! Knows nothing of keys and databases.
 
 pub mod row;
+pub mod system_time;
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use serde::{Deserializer, forward_to_deserialize_any};
 use self::row::{Misfit, Row};
 use super::read::ReadError;
 use crate::Value;
+use crate::moment::Utc;
 
 /// What is known of a column beside its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,6 +157,8 @@ impl<'de> Deserializer<'de> for Cell {
         match self.value {
             Value::Null => visitor.visit_unit(),
             Value::Integer(integer) => visitor.visit_i64(integer),
+            Value::Unsigned(integer) => visitor.visit_u64(integer),
+            Value::Timestamp(moment) => visitor.visit_string(Utc::of(moment).to_string()),
             Value::Real(real) => visitor.visit_f64(real),
             Value::Text(text) if self.is_json => parse(&text, |json| json.deserialize_any(visitor)),
             Value::Text(text) => visitor.visit_string(text),
@@ -230,6 +235,9 @@ impl<'de> Deserializer<'de> for Cell {
         visitor: V,
     ) -> Result<V::Value, Misfit> {
         match &self.value {
+            Value::Text(text) if system_time::is_asked_for(fields) && !self.is_json => {
+                visitor.visit_map(system_time::read(text)?)
+            }
             Value::Text(text) => parse(text, |json| json.deserialize_struct(name, fields, visitor)),
             _ => self.deserialize_any(visitor),
         }

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CancelToken, Outcome, Parameters, WriteError};
+use super::{CancelToken, IntoParameters, Outcome, Parameters, WriteError};
 
 /// The text of one statement. Made from a `&'static str`, a `String` or an `Arc<str>`; the first and the last cost no
 /// allocation a call.
@@ -98,10 +98,10 @@ impl fmt::Debug for Acceptance {
 
 impl Write {
     /// A statement and its parameters: `?1`, `$1` is the first of them, whatever the order they stand in the text.
-    pub fn new(sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Self {
+    pub fn new(sql: impl Into<Sql>, parameters: impl IntoParameters) -> Self {
         Self {
             sql: sql.into(),
-            parameters: parameters.into(),
+            parameters: parameters.into_parameters(),
             max_wait: None,
             cancel: None,
             acceptance: None,

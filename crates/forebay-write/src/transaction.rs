@@ -4,7 +4,7 @@
 //! database adds (who waits meanwhile, isolation) its own module says.
 
 use super::running::Running;
-use super::{Outcome, Parameters, Sql, WriteError};
+use super::{IntoParameters, Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction. Roll back by dropping it.
 pub struct Transaction {
@@ -28,20 +28,16 @@ impl Transaction {
     pub async fn execute(
         &mut self,
         sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
+        parameters: impl IntoParameters,
     ) -> Result<Outcome, WriteError> {
-        self.open.execute(sql.into(), parameters.into()).await
+        self.open.execute(sql.into(), parameters.into_parameters()).await
     }
 
     /// Reads all rows of a query, which sees what this transaction has written.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub async fn query(
-        &mut self,
-        sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
-    ) -> Result<Outcome, WriteError> {
+    pub async fn query(&mut self, sql: impl Into<Sql>, parameters: impl IntoParameters) -> Result<Outcome, WriteError> {
         self.execute(sql, parameters).await
     }
 

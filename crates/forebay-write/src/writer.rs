@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::database::{Answer, Database};
 use super::lanes::{Affinity, Lanes};
-use super::{CancelToken, Outcome, Parameters, Sql, Transaction, Write, WriteError};
+use super::{CancelToken, IntoParameters, Outcome, Sql, Transaction, Write, WriteError};
 
 /// Writes for many callers at once. Clones are handles to the same writer.
 ///
@@ -266,7 +266,7 @@ impl Writer {
     ///
     /// # Cancel safety
     /// Dropped before its batch began, the statement has no effect. Dropped later, it is executed and its outcome lost.
-    pub async fn execute(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+    pub async fn execute(&self, sql: impl Into<Sql>, parameters: impl IntoParameters) -> Result<Outcome, WriteError> {
         self.submit(Write::new(sql, parameters)).await
     }
 

@@ -22,6 +22,10 @@ mod loader {}
 #[doc = include_str!("../../../guide/src/library/writer.md")]
 mod writer {}
 
+#[cfg(feature = "sqlite")]
+#[doc = include_str!("../../../guide/src/library/values.md")]
+mod values {}
+
 #[cfg(all(feature = "sqlite", feature = "tier-sqlite"))]
 #[doc = include_str!("../../../guide/src/library/cache.md")]
 mod cache {}

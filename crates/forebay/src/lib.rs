@@ -32,6 +32,8 @@
 //! - `pages`: `pages`, the `PagePool`. For 64-bit Unix.
 //! - `tls`: TLS to PostgreSQL and MariaDB, by rustls, where it is asked for: by `PostgresBuilder::tls`, by `require_ssl=true` in a
 //!   URL of MariaDB's or by `MySqlBuilder::tls`. Otherwise connections are not encrypted.
+//! - `jiff`, `chrono`, `uuid`, `serde_json`: types of those crates are parameters and keys, and are read from rows: moments, dates,
+//!   times, UUIDs, JSON.
 //! - `serde` (with all databases and tiers): [`cache::HotKeys`] can be saved and loaded.
 //! - `tier-codec` (with each of the following): the form in which a tier keeps keys and values outside the process.
 //! - `tier-sqlite`: a cache's tier in a SQLite file of its own: warm after a restart.
@@ -83,7 +85,8 @@ pub mod write {
     // Not `rows` and what else the crates of the databases share.
     #[doc(inline)]
     pub use forebay_write::{
-        Acceptance, Answered, CancelToken, Database, Outcome, Parameters, Read, ReadError, Sql, SqlKey, StatementError,
-        StatementErrorKind, Transaction, Value, Write, WriteError, Writer, WriterBuilder, database, open_transaction,
+        Acceptance, Answered, CancelToken, Database, IntoParameters, IntoValue, Outcome, Parameters, Read, ReadError,
+        Sql, SqlKey, StatementError, StatementErrorKind, Transaction, Value, Write, WriteError, Writer, WriterBuilder,
+        database, open_transaction,
     };
 }

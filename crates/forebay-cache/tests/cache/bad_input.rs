@@ -13,8 +13,8 @@ async fn a_cache_of_no_capacity_keeps_nothing_and_shares_flights() {
         assert_eq!(reader.await.unwrap().unwrap(), Some(10));
     }
     assert_eq!(database.fetches(), 1);
-    cache.insert(1, 7);
-    cache.insert_missing(2);
+    drop(cache.insert(1, 7));
+    drop(cache.insert_missing(2));
     assert_eq!((cache.get_if_fresh(&1), cache.stats().entries), (None, 0));
     database.let_through(1);
     assert_eq!(cache.get(&1).await.unwrap(), Some(10));
@@ -26,7 +26,7 @@ async fn a_cache_of_one_entry_keeps_one() {
     let cache = lasting(&database).capacity(1).build();
     for key in 0..100 {
         cache.get(&key).await.unwrap();
-        cache.insert(1_000 + key, key);
+        drop(cache.insert(1_000 + key, key));
         assert_eq!(cache.stats().entries, 1);
         let kept = (0..2_000).filter(|key| cache.get_if_fresh(key).is_some()).count();
         assert_eq!(kept, 1);
@@ -42,7 +42,7 @@ async fn with_zero_windows_flights_are_shared_and_nothing_is_served_again() {
         assert_eq!(cache.get_if_fresh(&1), None);
         assert_eq!(database.fetches(), fetched);
     }
-    cache.insert(1, 7);
+    drop(cache.insert(1, 7));
     assert_eq!(cache.get(&1).await.unwrap(), Some(10));
 }
 
@@ -63,7 +63,7 @@ async fn windows_and_timeouts_may_be_for_ever() {
     cache.get(&1).await.unwrap();
     ticks.turn(1 << 46);
     assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
-    cache.mark_stale(&1);
+    drop(cache.mark_stale(&1));
     database.fail(true);
     for _ in 0..3 {
         assert_eq!(cache.lookup(&1).await.unwrap().state, State::Stale);
@@ -76,7 +76,7 @@ async fn windows_and_timeouts_may_be_for_ever() {
         .fresh_for(ms(0))
         .stale_for(Duration::MAX)
         .build();
-    cache.insert(1, 7);
+    drop(cache.insert(1, 7));
     ticks.turn(1 << 46);
     assert_eq!(cache.lookup(&1).await.unwrap().state, State::Stale);
 }
@@ -89,15 +89,15 @@ async fn a_value_heavier_than_the_cache_is_not_kept_and_what_it_replaces_goes() 
         .weigher(|_, value| value.copied().unwrap_or(1) as u32)
         .build();
     cache.get(&1).await.unwrap();
-    cache.insert(2, 50);
+    drop(cache.insert(2, 50));
     database.set(1, 101);
     assert_eq!(cache.refresh(&1).await.unwrap(), Some(101));
     assert_eq!(cache.get_if_fresh(&1), None, "the old value is not the value any more");
-    cache.insert(2, u64::from(u32::MAX));
+    drop(cache.insert(2, u64::from(u32::MAX)));
     assert_eq!(cache.get_if_fresh(&2), None);
     let stats = cache.stats();
     assert_eq!((stats.entries, stats.weight, stats.too_heavy), (0, 0, 2));
-    cache.insert(3, 100);
+    drop(cache.insert(3, 100));
     assert_eq!(cache.get_if_fresh(&3), Some(Entry::Present(100)), "just as heavy");
 }
 
@@ -125,7 +125,7 @@ async fn a_clock_that_steps_back_keeps_no_entry_for_longer_and_nobody_hangs() {
     settle().await;
     database.fail(false);
     ticks.turn_back(500_000);
-    cache.mark_stale(&1);
+    drop(cache.mark_stale(&1));
     assert_eq!(cache.lookup(&1).await.unwrap().state, State::Stale);
     settle().await;
     assert_eq!(database.fetches(), 3);

@@ -62,11 +62,11 @@ async fn weight_is_not_over_the_capacity_after_any_operation_and_is_what_the_ent
             }
         }
         assert_eq!(cache.stats().capacity, capacity);
-        cache.clear();
+        drop(cache.clear());
         let stats = cache.stats();
         assert_eq!((stats.entries, stats.weight), (0, 0));
         for key in 0..KEYS {
-            cache.insert(key, 1 + key % 7);
+            drop(cache.insert(key, 1 + key % 7));
         }
         let stats = cache.stats();
         assert_eq!(
@@ -122,9 +122,9 @@ fn the_capacity_holds_while_many_threads_write() {
         for writer in writers {
             runtime.block_on(writer).unwrap();
         }
-        cache.clear();
+        drop(cache.clear());
         for key in 0..KEYS {
-            cache.insert(key, 1 + key % 7);
+            drop(cache.insert(key, 1 + key % 7));
         }
         let stats = cache.stats();
         assert_eq!(found(&cache), (stats.entries, stats.weight));
@@ -152,7 +152,7 @@ async fn values_that_were_pushed_out_are_dropped() {
         assert!(living <= 100 + 200, "{living} values live in a cache of 100");
     }
     for key in 0..10_000_u64 {
-        cache.insert(key % 50, Living(Arc::clone(&alive)));
+        drop(cache.insert(key % 50, Living(Arc::clone(&alive))));
     }
     drop(cache);
     settle().await;

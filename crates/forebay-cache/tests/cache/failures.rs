@@ -29,6 +29,37 @@ async fn the_sources_own_error_reaches_all_who_waited_and_nobody_else() {
     assert_eq!(cache.stats().failures, 1);
 }
 
+/// Not to be cloned.
+#[derive(Debug, PartialEq)]
+struct Own(u32);
+
+/// Often, so that whoever landed the flight is met while it still holds it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_waited_alone_gets_the_sources_error_itself() {
+    let cache = Cache::new(|key: u32| async move { Err::<Option<u32>, Own>(Own(key)) });
+    for key in 0..5_000 {
+        let error = cache.get(&key).await.unwrap_err();
+        assert_eq!(error.into_source_error().ok(), Some(Own(key)));
+    }
+}
+
+#[tokio::test]
+async fn of_those_who_waited_together_the_last_gets_it() {
+    let cache = Cache::new(|key: u32| async move {
+        yield_now().await;
+        Err::<Option<u32>, Own>(Own(key))
+    });
+    let (one, other) = tokio::join!(cache.get(&1), cache.get(&1));
+    assert_eq!(cache.stats().failures, 1);
+    let one = one.unwrap_err().into_source_error().unwrap_err();
+    assert_eq!(one.source_error(), Some(&Own(1)));
+    drop(one);
+    assert_eq!(other.unwrap_err().into_source_error().ok(), Some(Own(1)));
+
+    let overloaded = CacheError::<Own>::Overloaded.into_source_error();
+    assert!(matches!(overloaded, Err(CacheError::Overloaded)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_expired_entry_rescues_up_to_its_limit() {
     for (age_ms, rescued) in [(100, true), (60_099, true), (60_100, false)] {
@@ -181,7 +212,7 @@ async fn who_waited_for_a_flight_that_failed_gets_what_was_written_meanwhile_as_
         tokio::spawn(async move { cache.lookup(&1).await })
     };
     settle().await;
-    cache.insert(1, 7);
+    drop(cache.insert(1, 7));
     database.let_through(1);
     assert_eq!(reader.await.unwrap().unwrap(), answer(7, State::Fresh, 0));
     assert_eq!(cache.stats().rescued, 0);

@@ -214,9 +214,9 @@ fn a_get_outside_of_any_runtime_is_an_error_and_no_hang() {
     let cache = lasting(&database).build();
     assert!(matches!(block_on(cache.get(&1)), Err(CacheError::Stopped)));
     assert_eq!(cache.stats().in_flight, 0);
-    cache.insert(1, 7);
+    drop(cache.insert(1, 7));
     assert_eq!(block_on(cache.get(&1)).unwrap(), Some(7), "a hit needs none");
-    cache.mark_stale(&1);
+    drop(cache.mark_stale(&1));
     assert_eq!(block_on(cache.get(&1)).unwrap(), Some(7), "nor a stale one");
     assert_eq!(cache.stats().in_flight, 0);
 }
@@ -230,7 +230,7 @@ fn a_runtime_named_to_the_builder_runs_the_flights_of_callers_outside_of_any() {
     assert_eq!(block_on(cache.refresh(&1)).unwrap(), Some(10));
     assert_eq!(block_on(cache.get_many([1, 2])).len(), 2);
     // Timeouts of readers use its timer too.
-    cache.invalidate(&1);
+    drop(cache.invalidate(&1));
     assert_eq!(block_on(cache.get_within(&1, HOUR)).unwrap(), Some(10));
     let ticks = Ticks::new();
     let cache = timed(&database, &ticks)
@@ -265,7 +265,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 async fn of_refreshes_that_overlap_what_has_come_is_kept() {
     let database = Database::shut().with(1, 1);
     let cache = lasting(&database).build();
-    cache.insert(1, 1);
+    drop(cache.insert(1, 1));
     let refresh = || {
         let cache = cache.clone();
         tokio::spawn(async move { cache.refresh(&1).await })
@@ -290,7 +290,7 @@ async fn of_refreshes_that_overlap_what_has_come_is_kept() {
     database.fail(false);
     let first = refresh();
     settle().await;
-    cache.insert(1, 3);
+    drop(cache.insert(1, 3));
     database.let_through(1);
     assert_eq!(first.await.unwrap().unwrap(), Some(2));
     assert_eq!(cache.get(&1).await.unwrap(), Some(3));

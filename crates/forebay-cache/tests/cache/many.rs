@@ -175,7 +175,7 @@ async fn a_get_after_a_clear_does_not_join_an_older_fetch_of_the_loader() {
     let direct = tokio::spawn(async move { loader.load(1).await });
     settle().await;
     database.set(1, 11);
-    cache.clear();
+    drop(cache.clear());
     let after = {
         let cache = cache.clone();
         tokio::spawn(async move { cache.get(&1).await })
@@ -273,16 +273,16 @@ async fn what_is_told_the_upper_cache_the_lower_hears() {
         assert_eq!(lower.get_if_fresh(&1), Some(Entry::Present(10)));
     };
     fill().await;
-    upper.invalidate(&1);
+    drop(upper.invalidate(&1));
     assert_eq!(lower.get_if_fresh(&1), None);
     fill().await;
-    upper.insert(1, 10);
+    drop(upper.insert(1, 10));
     assert_eq!(lower.get_if_fresh(&1), None, "it has the value from before");
-    upper.mark_stale(&1);
+    drop(upper.mark_stale(&1));
     database.set(1, 11);
     assert_eq!(upper.refresh(&1).await.unwrap(), Some(11));
     assert_eq!(lower.get_if_fresh(&1), Some(Entry::Present(11)));
-    upper.clear();
+    drop(upper.clear());
     assert_eq!((upper.stats().entries, lower.stats().entries), (0, 0));
     database.set(1, 12);
     assert_eq!(upper.get(&1).await.unwrap(), Some(12));

@@ -49,7 +49,7 @@ async fn who_comes_after_an_invalidation_does_not_join_the_flight_from_before() 
     let cache = lasting(&database).build();
     let before = begin_get(&cache, 1).await;
     database.set(1, 11);
-    cache.invalidate(&1);
+    drop(cache.invalidate(&1));
     let after = begin_get(&cache, 1).await;
     assert_eq!(database.fetches(), 2);
     database.let_through(2);
@@ -63,7 +63,7 @@ async fn a_late_missing_does_not_delete_a_value_just_written() {
     let database = Database::shut();
     let cache = lasting(&database).build();
     let reader = begin_get(&cache, 1).await;
-    cache.insert(1, 7);
+    drop(cache.insert(1, 7));
     database.let_through(1);
     assert_eq!(reader.await.unwrap().unwrap(), None);
     assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(7)));
@@ -85,7 +85,7 @@ async fn nothing_old_is_brought_back_after_clear() {
     }
     let miss = begin_get(&cache, 99).await;
     assert_eq!(cache.stats().in_flight, 51);
-    cache.clear();
+    drop(cache.clear());
     assert_eq!(cache.stats().entries, 0);
     database.let_through(51);
     miss.await.unwrap().unwrap();
@@ -121,7 +121,7 @@ async fn errors_are_remembered_for_nobody() {
         assert_eq!(cache.stats().entries, 0);
         database.fail(false);
         assert_eq!(cache.get(&1).await.unwrap(), Some(10), "not a moment later");
-        cache.invalidate(&1);
+        drop(cache.invalidate(&1));
     }
     assert_eq!(database.fetches(), 9);
 }
@@ -139,7 +139,7 @@ async fn no_entry_lives_for_ever_however_often_it_is_used() {
     ticks.turn(1);
     assert_eq!(cache.get(&1).await.unwrap(), Some(11));
     // What was inserted ages too.
-    cache.insert(1, 12);
+    drop(cache.insert(1, 12));
     ticks.turn(100);
     assert_eq!(cache.get(&1).await.unwrap(), Some(11));
 }
@@ -159,17 +159,17 @@ async fn a_key_flips_between_missing_and_present_and_is_one_entry() {
             assert_eq!(cache.get(&1).await.unwrap(), value, "expired");
         } else {
             ticks.turn(12 + 100 * (round % 2));
-            cache.mark_stale(&1);
+            drop(cache.mark_stale(&1));
             cache.refresh(&1).await.unwrap();
         }
         assert_eq!(cache.get_if_fresh(&1), Some(value.into()));
         assert_eq!(cache.stats().entries, 1);
-        cache.insert_missing(1);
+        drop(cache.insert_missing(1));
         assert_eq!(
             (cache.get_if_fresh(&1), cache.stats().entries),
             (Some(Entry::Missing), 1)
         );
-        cache.insert(1, 7);
+        drop(cache.insert(1, 7));
         assert_eq!(
             (cache.get_if_fresh(&1), cache.stats().entries),
             (Some(Entry::Present(7)), 1)

@@ -90,7 +90,7 @@ async fn jitter_only_shortens_the_fresh_window_and_spreads_its_ends() {
         .build();
     let fresh = || (0..1_000_u64).filter(|key| cache.get_if_fresh(key).is_some()).count();
     for key in 0..1_000_u64 {
-        cache.insert(key, key);
+        drop(cache.insert(key, key));
     }
     ticks.turn(749);
     assert_eq!(fresh(), 1_000, "no more than the asked part is taken off");
@@ -140,7 +140,7 @@ async fn a_rule_of_ones_own_replaces_age() {
 async fn what_is_marked_stale_is_served_once_more_and_refreshed() {
     let (database, ticks, cache) = filled(|builder| builder).await;
     ticks.turn(20);
-    cache.mark_stale(&1);
+    drop(cache.mark_stale(&1));
     assert_eq!(cache.get_if_fresh(&1), None);
     assert_eq!(cache.lookup(&1).await.unwrap(), answer(10, State::Stale, 20));
     settle().await;
@@ -148,8 +148,8 @@ async fn what_is_marked_stale_is_served_once_more_and_refreshed() {
     assert_eq!(database.fetched(), [1, 2, 1]);
     // What had expired does not come back by it, and what is not there is nothing.
     ticks.turn(200);
-    cache.mark_stale(&1);
-    cache.mark_stale(&77);
+    drop(cache.mark_stale(&1));
+    drop(cache.mark_stale(&77));
     database.set(1, 12);
     assert_eq!(cache.lookup(&1).await.unwrap(), answer(12, State::Fetched, 0));
     assert_eq!(cache.stats().entries, 2);
@@ -158,7 +158,7 @@ async fn what_is_marked_stale_is_served_once_more_and_refreshed() {
 #[tokio::test(start_paused = true)]
 async fn what_is_marked_stale_while_no_stale_window_was_asked_for_is_served_until_it_would_have_expired() {
     let (_, ticks, cache) = filled(|builder| builder.stale_for(ms(0))).await;
-    cache.mark_stale(&1);
+    drop(cache.mark_stale(&1));
     ticks.turn(99);
     assert_eq!(cache.lookup(&1).await.unwrap(), answer(10, State::Stale, 99));
 }
@@ -249,7 +249,7 @@ async fn a_rule_may_call_the_cache() {
             match value {
                 Some(value) if *value >= 10 => {
                     for key in 100..200 {
-                        cache.insert(key, value - 10);
+                        drop(cache.insert(key, value - 10));
                     }
                     cache
                         .get_if_fresh(&199)
@@ -262,7 +262,7 @@ async fn a_rule_may_call_the_cache() {
     assert!(own.set(cache.clone()).is_ok());
     cache.get(&1).await.unwrap();
     for _ in 0..3 {
-        cache.insert(1, 10);
+        drop(cache.insert(1, 10));
         assert_eq!(cache.lookup(&1).await.unwrap().state, State::Fresh);
     }
     assert!(cache.stats().entries <= 8);

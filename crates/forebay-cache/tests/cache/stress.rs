@@ -253,7 +253,7 @@ impl Round {
         );
         for key in 0..KEYS {
             let newest = value_of(self.shared.rows[key as usize].version.load(SeqCst));
-            cache.invalidate(&key);
+            drop(cache.invalidate(&key));
             let value = loop {
                 if let Ok(value) = cache.get(&key).await {
                     break value;

@@ -135,7 +135,7 @@ fn heap_bytes(value: &Value) -> usize {
         Value::Text(text) => text.len(),
         Value::Blob(bytes) => bytes.len(),
         Value::Null | Value::Integer(_) | Value::Real(_) => 0,
-        Value::Array(_) => unreachable!("SQLite has no arrays"),
+        Value::Unsigned(_) | Value::Timestamp(_) | Value::Array(_) => unreachable!("SQLite has none in its rows"),
     }
 }
 
@@ -178,7 +178,7 @@ pub(super) fn reference(value: &Value) -> ValueRef<'_> {
         Value::Real(real) => ValueRef::Real(*real),
         Value::Text(text) => ValueRef::Text(text.as_bytes()),
         Value::Blob(bytes) => ValueRef::Blob(bytes),
-        Value::Array(_) => unreachable!("SQLite has no arrays"),
+        Value::Unsigned(_) | Value::Timestamp(_) | Value::Array(_) => unreachable!("SQLite has none in its rows"),
     }
 }
 

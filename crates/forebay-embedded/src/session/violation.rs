@@ -238,7 +238,7 @@ fn look(
                 Some(Value::Real(real)) => Held::Real(*real),
                 Some(Value::Text(text)) => Held::Text(text.clone()),
                 Some(Value::Blob(bytes)) => Held::Blob(bytes.clone()),
-                Some(Value::Array(_)) | None => return Ok(None),
+                Some(Value::Unsigned(_) | Value::Timestamp(_) | Value::Array(_)) | None => return Ok(None),
             }
         };
         statement.raw_bind_parameter(index, value)?;

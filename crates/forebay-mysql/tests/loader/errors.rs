@@ -53,7 +53,7 @@ async fn an_error_of_one_key_is_that_keys() {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Odd(i64);
 
-impl SqlKey for Odd {
+impl forebay_write::IntoParameters for Odd {
     fn into_parameters(self) -> forebay_write::Parameters {
         if self.0 % 2 == 0 {
             [self.0].into()

@@ -254,7 +254,7 @@ async fn keys_of_all_kinds() {
     // Two keys that are one number to the server.
     #[derive(Clone, PartialEq, Eq, Hash)]
     struct Odd(u8);
-    impl SqlKey for Odd {
+    impl forebay_write::IntoParameters for Odd {
         fn into_parameters(self) -> forebay_write::Parameters {
             [i64::from(self.0 % 2)].into()
         }

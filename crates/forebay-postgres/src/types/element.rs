@@ -76,12 +76,12 @@ impl Element {
             Self::Numeric => numeric::fits(value),
             Self::Text => match value {
                 Value::Text(text) => !has_nul(text),
-                Value::Integer(_) | Value::Real(_) => true,
+                Value::Integer(_) | Value::Unsigned(_) | Value::Real(_) | Value::Timestamp(_) => true,
                 _ => false,
             },
             Self::Json | Self::Jsonb => match value {
                 Value::Text(text) => !has_nul(text),
-                Value::Integer(_) => true,
+                Value::Integer(_) | Value::Unsigned(_) => true,
                 // JSON has no words for the others.
                 Value::Real(real) => real.is_finite(),
                 _ => false,
@@ -90,8 +90,8 @@ impl Element {
             Self::Uuid => uuid(value).is_some(),
             Self::Date => text(value).and_then(moment::date).is_some(),
             Self::Time => text(value).and_then(moment::time).is_some(),
-            Self::Timestamp => text(value).and_then(moment::timestamp).is_some(),
-            Self::Timestamptz => text(value).and_then(moment::timestamptz).is_some(),
+            Self::Timestamp => moment_of(value, moment::timestamp).is_some(),
+            Self::Timestamptz => moment_of(value, moment::timestamptz).is_some(),
         }
     }
 
@@ -120,8 +120,8 @@ impl Element {
             Self::Uuid => out.put_slice(&uuid(value)?),
             Self::Date => out.put_i32(moment::date(text(value)?)?),
             Self::Time => out.put_i64(moment::time(text(value)?)?),
-            Self::Timestamp => out.put_i64(moment::timestamp(text(value)?)?),
-            Self::Timestamptz => out.put_i64(moment::timestamptz(text(value)?)?),
+            Self::Timestamp => out.put_i64(moment_of(value, moment::timestamp)?),
+            Self::Timestamptz => out.put_i64(moment_of(value, moment::timestamptz)?),
         }
         Some(())
     }
@@ -155,6 +155,8 @@ impl Element {
                 }
             }
             (_, Value::Integer(integer)) => literal::integer(*integer, out),
+            (_, Value::Unsigned(integer)) => literal::unsigned(*integer, out),
+            (_, Value::Timestamp(moment)) => literal::moment(*moment, out),
             (_, Value::Real(real)) => literal::real(*real, out),
             (Self::Uuid, Value::Blob(bytes)) => literal::hex(bytes, out),
             (_, Value::Blob(bytes)) => {
@@ -175,10 +177,20 @@ fn text(value: &Value) -> Option<&str> {
     value.as_text()
 }
 
+/// Microseconds from the year 2000.
+fn moment_of(value: &Value, read: fn(&str) -> Option<i64>) -> Option<i64> {
+    match value {
+        Value::Timestamp(moment) => moment::microseconds(*moment),
+        _ => read(text(value)?),
+    }
+}
+
 fn words(value: &Value, out: &mut BytesMut) -> Option<()> {
     match value {
         Value::Text(text) if !has_nul(text) => out.put_slice(text.as_bytes()),
         Value::Integer(integer) => literal::integer(*integer, out),
+        Value::Unsigned(integer) => literal::unsigned(*integer, out),
+        Value::Timestamp(moment) => literal::moment(*moment, out),
         Value::Real(real) => literal::real(*real, out),
         _ => return None,
     }
@@ -188,6 +200,7 @@ fn words(value: &Value, out: &mut BytesMut) -> Option<()> {
 fn json(value: &Value, out: &mut BytesMut) -> Option<()> {
     match value {
         Value::Real(real) if !real.is_finite() => None,
+        Value::Timestamp(_) => None,
         _ => words(value, out),
     }
 }
@@ -210,6 +223,7 @@ fn boolean(value: &Value) -> Option<bool> {
 fn integer<T: TryFrom<i64> + FromStr>(value: &Value) -> Option<T> {
     match value {
         Value::Integer(integer) => T::try_from(*integer).ok(),
+        Value::Unsigned(integer) => T::try_from(i64::try_from(*integer).ok()?).ok(),
         Value::Real(real) => T::try_from(whole(*real)?).ok(),
         Value::Text(text) => text.parse().ok(),
         _ => None,
@@ -240,6 +254,10 @@ fn float8(value: &Value) -> Option<f64> {
             let real = *integer as f64;
             (real as i128 == i128::from(*integer)).then_some(real)
         }
+        Value::Unsigned(integer) => {
+            let real = *integer as f64;
+            (real as i128 == i128::from(*integer)).then_some(real)
+        }
         Value::Text(text) => plain_number(text)?
             .parse()
             .ok()
@@ -257,6 +275,10 @@ fn float4(value: &Value) -> Option<f32> {
             (!lost).then_some(single)
         }
         Value::Integer(integer) => {
+            let single = *integer as f32;
+            (single as i128 == i128::from(*integer)).then_some(single)
+        }
+        Value::Unsigned(integer) => {
             let single = *integer as f32;
             (single as i128 == i128::from(*integer)).then_some(single)
         }

@@ -3,6 +3,7 @@
 use postgres_types::{Kind, Type};
 
 use forebay_write::Value;
+use forebay_write::moment::Utc;
 
 /// A value that its parameter's type does not take: the message says which and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +14,9 @@ impl Misfit {
     pub(super) fn of(value: &Value, taker: &Type) -> Self {
         let wanted = match *base_of(taker) {
             Type::BOOL => ": 0, 1 or text is wanted",
+            Type::TIMESTAMP | Type::TIMESTAMPTZ if matches!(value, Value::Timestamp(_)) => {
+                ": it has those from 4714 BC to 294276"
+            }
             Type::DATE | Type::TIME | Type::TIMETZ | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::INTERVAL => {
                 ": text is wanted"
             }
@@ -33,6 +37,8 @@ pub(super) fn kind_of(value: &Value) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
         Value::Integer(integer) => format!("the integer {integer}"),
+        Value::Unsigned(integer) => format!("the integer {integer}"),
+        Value::Timestamp(moment) => format!("a moment of the year {}", Utc::of(*moment).year),
         Value::Real(real) => format!("the real number {real:?}"),
         Value::Text(text) if text.contains('\0') => "text with a NUL character".to_owned(),
         Value::Text(_) => "this text".to_owned(),

@@ -22,7 +22,7 @@ pub(super) fn array(values: &[Value], member: &Type, out: &mut BytesMut) {
             Value::Null => out.put_slice(b"NULL"),
             Value::Array(inner) => array(inner, member, out),
             Value::Text(text) => quoted(text.as_bytes(), out),
-            Value::Blob(_) | Value::Integer(_) | Value::Real(_) => {
+            Value::Blob(_) | Value::Integer(_) | Value::Unsigned(_) | Value::Real(_) | Value::Timestamp(_) => {
                 let mut spelled = BytesMut::new();
                 Element::of(base_of(member))
                     // Digits, for all the types that are only known to take numbers.

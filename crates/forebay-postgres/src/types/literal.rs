@@ -1,16 +1,33 @@
-//! Values spelled as text that the server reads: numbers and bytes.
+//! Values spelled as text that the server reads: numbers, bytes and moments.
 //!
 //! Knows PostgreSQL's notations; knows no binary form.
 
 use std::fmt::Write;
+use std::time::SystemTime;
 
 use bytes::{BufMut, BytesMut};
 
 use super::scratch::Scratch;
+use forebay_write::moment::Utc;
 
 /// Decimal digits.
 pub(super) fn integer(integer: i64, out: &mut BytesMut) {
     write!(out, "{integer}").expect("a buffer grows as it must");
+}
+
+/// Decimal digits.
+pub(super) fn unsigned(integer: u64, out: &mut BytesMut) {
+    write!(out, "{integer}").expect("a buffer grows as it must");
+}
+
+/// `2026-11-28 01:30:00.5+00:00`, with at most six digits after the point.
+pub(super) fn moment(moment: SystemTime, out: &mut BytesMut) {
+    let shown = Utc::of(moment);
+    let kept = Utc {
+        nanosecond: shown.microsecond() * 1000,
+        ..shown
+    };
+    write!(out, "{kept}").expect("a buffer grows as it must");
 }
 
 /// The shortest digits that read back as the same number, in the notation of the server's own output: `0.1`, `1e+20`,

@@ -8,7 +8,9 @@
 //! every 400 years: a day is looked up in the 400 years from 2000, and moved by as many times 400 years as it lies away.
 
 use std::fmt::Write;
+use std::time::SystemTime;
 
+use forebay_write::moment::since_1970;
 use jiff::SignedDuration;
 use jiff::civil::Date;
 
@@ -50,6 +52,20 @@ pub(super) fn timestamp(text: &str) -> Option<i64> {
 pub(super) fn timestamptz(text: &str) -> Option<i64> {
     let (local, rest) = date_and_clock(text.as_bytes())?;
     Some(local - offset(rest)?)
+}
+
+/// A moment; none if it is out of the server's range. What is finer than a microsecond is cut off.
+pub(super) fn microseconds(moment: SystemTime) -> Option<i64> {
+    /// From the first of January 1970.
+    const EPOCH_SECONDS: i64 = 946_684_800;
+    /// From 4714-11-24 BC to 294276-12-31.
+    const SERVERS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
+    let (seconds, nanoseconds) = since_1970(moment);
+    seconds
+        .checked_sub(EPOCH_SECONDS)?
+        .checked_mul(MICROSECONDS)?
+        .checked_add(i64::from(nanoseconds / 1000))
+        .filter(|microseconds| SERVERS.contains(microseconds))
 }
 
 fn date_and_clock(text: &[u8]) -> Option<(i64, &[u8])> {

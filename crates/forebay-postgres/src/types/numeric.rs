@@ -15,7 +15,7 @@ const DIGITS_MAX: usize = 1_000;
 /// Whether [`write()`] will write it.
 pub(super) fn fits(value: &Value) -> bool {
     match value {
-        Value::Integer(_) | Value::Real(_) => true,
+        Value::Integer(_) | Value::Unsigned(_) | Value::Real(_) => true,
         Value::Text(text) => short(text.as_bytes()).is_some(),
         _ => false,
     }
@@ -25,6 +25,7 @@ pub(super) fn fits(value: &Value) -> bool {
 pub(super) fn write(value: &Value, out: &mut BytesMut) -> Option<()> {
     match value {
         Value::Integer(integer) => put_integer(*integer, out),
+        Value::Unsigned(integer) => short(integer.to_string().as_bytes())?.put(out),
         Value::Real(real) if real.is_nan() => Special::NotANumber.put(out),
         Value::Real(f64::INFINITY) => Special::Infinity.put(out),
         Value::Real(f64::NEG_INFINITY) => Special::NegativeInfinity.put(out),

@@ -29,7 +29,7 @@ enum Form<'a> {
     Null,
     /// In text, as it is.
     Text(&'a str),
-    /// In text: the number's digits.
+    /// In text: the number's digits, or the moment's.
     Digits(&'a Value),
     Binary(Element),
     /// In binary, if all the elements are; as a literal otherwise.
@@ -82,7 +82,7 @@ pub(crate) fn check(types: &[Type], values: &[Value]) -> Result<(), StatementErr
 /// Not less than what the value weighs on the wire, whatever its type.
 fn wire_bytes_max(value: &Value) -> usize {
     match value {
-        Value::Null | Value::Integer(_) | Value::Real(_) => 28,
+        Value::Null | Value::Integer(_) | Value::Unsigned(_) | Value::Real(_) | Value::Timestamp(_) => 48,
         Value::Text(text) => text.len() + 5,
         Value::Blob(bytes) => bytes.len() + 4,
         Value::Array(values) => values.iter().fold(64, |sum: usize, value| {
@@ -103,11 +103,16 @@ fn form<'a>(parameter: &'a Type, value: &'a Value) -> Result<Form<'a>, Misfit> {
         Value::Null => Ok(Form::Null),
         Value::Text(text) if has_nul(text) => Err(misfit()),
         Value::Text(text) => Ok(Form::Text(text)),
-        Value::Integer(_) | Value::Real(_) | Value::Blob(_) => match Element::of(base) {
-            Some(element) if element.fits(value) => Ok(Form::Binary(element)),
-            None if takes_digits(base) && !matches!(value, Value::Blob(_)) => Ok(Form::Digits(value)),
-            _ => Err(misfit()),
-        },
+        Value::Integer(_) | Value::Unsigned(_) | Value::Real(_) | Value::Blob(_) | Value::Timestamp(_) => {
+            match Element::of(base) {
+                Some(element) if element.fits(value) => Ok(Form::Binary(element)),
+                None if is_text(base) && matches!(value, Value::Timestamp(_)) => Ok(Form::Digits(value)),
+                None if takes_digits(base) && !matches!(value, Value::Blob(_) | Value::Timestamp(_)) => {
+                    Ok(Form::Digits(value))
+                }
+                _ => Err(misfit()),
+            }
+        }
         Value::Array(values) => {
             let member = member_of(base).filter(|_| !is_vector(base)).ok_or_else(misfit)?;
             let shape = Shape::of(values).ok_or_else(|| {

@@ -1,7 +1,8 @@
 //! From a row to a value, by serde.
 //!
 //! Promises, beside what [`row`] does: what does not fit is an error, never a guess. NULL is `None`; 0 and 1 are booleans where one
-//! is asked for; text is a unit variant of an enum; a blob is bytes or a list of them. Knows nothing of keys.
+//! is asked for; text is a unit variant of an enum; a blob is bytes or a list of them; the text of a moment
+//! is a `SystemTime`. Knows nothing of keys.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -11,6 +12,7 @@ use serde::{Deserializer, forward_to_deserialize_any};
 
 use forebay_write::ReadError;
 use forebay_write::rows::row::{self, Misfit};
+use forebay_write::rows::system_time;
 
 /// Reads one row.
 pub(super) fn deserialize<V: DeserializeOwned>(row: &Row<'_>) -> Result<V, ReadError> {
@@ -46,8 +48,8 @@ impl<'r> row::Row<'r> for Stepped<'r> {
         matches!(self.row.get_ref(column), Ok(ValueRef::Null))
     }
 
-    fn is_list(&self, _column: usize) -> bool {
-        false
+    fn is_list(&self, column: usize) -> bool {
+        matches!(self.row.get_ref(column), Ok(ValueRef::Blob(_)))
     }
 }
 
@@ -118,9 +120,23 @@ impl<'r> Deserializer<'r> for Column<'r> {
         }
     }
 
+    fn deserialize_struct<V: Visitor<'r>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        match self.0 {
+            ValueRef::Text(bytes) if system_time::is_asked_for(fields) => {
+                visitor.visit_map(system_time::read(text(bytes)?)?)
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         <V: Visitor<'r>>
         i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }

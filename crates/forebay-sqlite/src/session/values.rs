@@ -2,12 +2,18 @@
 //!
 //! Promises: a value is bound and read as what it is; rows are bounded in bytes. Knows nothing of what statements do.
 
+use std::ops::RangeInclusive;
+
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Statement, ffi};
 
 use crate::error::statement_error;
 use crate::program::Program;
+use forebay_write::moment::Utc;
 use forebay_write::{Parameters, StatementError, StatementErrorKind, Value, WriteError};
+
+/// Those that SQLite's own functions read, and whose texts are ordered as they are.
+const YEARS: RangeInclusive<i64> = 1..=9999;
 
 /// Gathers all rows; false if they take more than `bytes_max`.
 pub(super) fn gather(
@@ -65,19 +71,39 @@ pub(super) fn bind(
         )));
     }
     for (index, number) in program.parameters.iter().enumerate() {
+        let misfit = |is_what: &str| {
+            Err(WriteError::Statement(StatementError::new(
+                StatementErrorKind::Type,
+                ffi::SQLITE_MISMATCH,
+                format!("parameter {number} is {is_what}"),
+            )))
+        };
         let value = ToSqlOutput::Borrowed(match &parameters.values()[number - 1] {
             Value::Null => ValueRef::Null,
             Value::Integer(integer) => ValueRef::Integer(*integer),
+            Value::Unsigned(integer) => match i64::try_from(*integer) {
+                Ok(integer) => ValueRef::Integer(integer),
+                Err(_) => {
+                    return misfit(&format!(
+                        "{integer}, and SQLite has no integers above {}: give it as text or bytes",
+                        i64::MAX
+                    ));
+                }
+            },
             Value::Real(real) => ValueRef::Real(*real),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
             Value::Blob(bytes) => ValueRef::Blob(bytes),
-            Value::Array(_) => {
-                return Err(WriteError::Statement(StatementError::new(
-                    StatementErrorKind::Type,
-                    ffi::SQLITE_MISMATCH,
-                    format!("parameter {number} is a list, and SQLite has no arrays: give it as JSON text"),
-                )));
+            Value::Timestamp(moment) => {
+                let utc = Utc::of(*moment);
+                if !YEARS.contains(&utc.year) {
+                    return misfit(&format!("a moment of the year {}, and SQLite has {YEARS:?}", utc.year));
+                }
+                statement
+                    .raw_bind_parameter(index + 1, utc.to_string())
+                    .map_err(|error| WriteError::Statement(statement_error(&error)))?;
+                continue;
             }
+            Value::Array(_) => return misfit("a list, and SQLite has no arrays: give it as JSON text"),
         });
         statement
             .raw_bind_parameter(index + 1, value)

@@ -9,6 +9,7 @@ use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::system_time;
 use crate::read::ReadError;
 
 /// A row of cells.
@@ -112,10 +113,13 @@ impl<'de, R: Row<'de>> Deserializer<'de> for WholeRow<R> {
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        _name: &'static str,
-        _fields: &'static [&'static str],
+        name: &'static str,
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Misfit> {
+        if system_time::is_asked_for(fields) {
+            return self.only(|cell| cell.deserialize_struct(name, fields, visitor));
+        }
         self.deserialize_any(visitor)
     }
 
@@ -128,6 +132,9 @@ impl<'de, R: Row<'de>> Deserializer<'de> for WholeRow<R> {
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Misfit> {
         let width = self.0.width();
+        if width == 1 && len != 1 && self.0.is_list(0) {
+            return self.only(|cell| cell.deserialize_tuple(len, visitor));
+        }
         if width != len {
             return Err(Misfit(format!("{len} columns are read, and the query gives {width}")));
         }
