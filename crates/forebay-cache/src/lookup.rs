@@ -315,7 +315,9 @@ where
     /// and then, or a change by another process would not have been heard. Then another has to bring what this reader asked for: one that began
     /// after this one has ended, so it is the last but for further changes.
     fn came_too_late(&self) -> bool {
-        let Some(landed) = self.flight.landed() else { return false };
+        let Some(landed) = self.flight.landed() else {
+            return false;
+        };
         let holds = landed
             .tagged
             .as_ref()
