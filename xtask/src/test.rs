@@ -43,6 +43,8 @@ const HISTORIES: [(&str, &str); 2] = [
     ("FOREBAY_HISTORIES_CLIENTS", "100"),
     ("FOREBAY_HISTORIES_SECONDS", "60"),
 ];
+/// How long caches of several processes are killed, stopped and cut off.
+const FLEET_SECONDS: &str = "180";
 /// What the lab runs at its usual length in a long run.
 const SOAKS: &[&str] = &["cache-soak", "writes-soak"];
 
@@ -135,6 +137,7 @@ pub(crate) fn run(extent: Extent) -> bool {
         steps.step("a million statements", a_million_statements);
         steps.step("ten minutes of chaos", ten_minutes_of_chaos);
         steps.step("a minute of histories", a_minute_of_histories);
+        steps.step("a fleet of caches", a_fleet_of_caches);
         for soak in SOAKS {
             steps.command(
                 soak,
@@ -323,6 +326,12 @@ fn a_million_statements() -> Outcome {
     ];
     let test = cargo(test).set("FOREBAY_CASES", LONG_CASES);
     run_tests(&test, &["generated_statements", "--nocapture"])
+}
+
+/// Caches of several processes, of a seed that they print: what one has invalidated no other serves after the bound.
+fn a_fleet_of_caches() -> Outcome {
+    let test = cargo(["test", "--release", "--package", "forebay-cache", "--test", "cache_fleet"]);
+    run_tests(&test.set("FOREBAY_FLEET_SECONDS", FLEET_SECONDS), &["--nocapture", "processes::"])
 }
 
 /// The lab's report as its readers see it.
