@@ -255,6 +255,11 @@ fn cache() {
     for system in ["forebay", "quick_cache", "moka", "foyer"] {
         has(&seen, system, "100,000 entries of u64 by u64");
     }
+    for entries in ["10,000", "100,000", "1,000,000", "10,000,000"] {
+        for system in ["forebay", "quick_cache", "moka"] {
+            has(&seen, system, &format!("{entries} of u64 by u64"));
+        }
+    }
     assert!(
         !go_is_here() || !report.contains("not measured"),
         "every goal is judged:\n{report}"

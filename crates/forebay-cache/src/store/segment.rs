@@ -28,7 +28,7 @@ use super::sync::{AtomicPtr, AtomicU64, Ordering};
 /// Slots of a bucket; few in the model, where every load is a step.
 const WAYS: usize = if cfg!(forebay_loom) { 2 } else { 4 };
 /// Of a segment's slots so many eighths are filled at most.
-const FILLED_MAX: usize = if cfg!(forebay_loom) { 4 } else { 5 };
+const FILLED_MAX: usize = if cfg!(forebay_loom) { 4 } else { 6 };
 /// Searches that were overtaken before the reader lets other threads go first.
 #[cfg(not(forebay_loom))]
 const SEARCHES_BEFORE_YIELD: usize = 64;

@@ -1,7 +1,7 @@
 //! The memory of a shard's entries: slots in chunks that never move, so that readers can look at an entry while the slab grows.
 //!
 //! Promises:
-//! - An entry stays at its address until the slab is dropped. Memory follows the most entries there ever were, by steps of an eighth
+//! - An entry stays at its address until the slab is dropped. Memory follows the most entries there ever were, by steps of a sixteenth
 //!   of what is there; a step touches nothing of what it adds.
 //! - A number is given out once until it is given back. Keys and records are dropped exactly once: taken out by
 //!   [`take`](Slab::take), or with the slab; one whose drop panics does not keep the others from being dropped.
@@ -21,7 +21,7 @@ use super::node::{FREE, NONE, Node};
 /// Numbers are counted from this power of two on, so that the highest bit of each says how large its chunk is.
 const FIRST_LOG: u32 = 6;
 /// While the entries double, so many chunks are added (a power of two, by its logarithm).
-const STEPS_LOG: u32 = 3;
+const STEPS_LOG: u32 = 4;
 const STEPS: usize = 1 << STEPS_LOG;
 const CHUNKS: usize = (u32::BITS + 1 - FIRST_LOG) as usize * STEPS;
 /// A chunk begins on a cache line of its own, for entries that are as large as a line to be in one line each.
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_grows_by_an_eighth() {
+    fn memory_grows_by_a_sixteenth() {
         let mut slab: Slab<u64, u64> = Slab::new();
         for number in 0..5_000 {
             slab.reserve();
@@ -331,7 +331,7 @@ mod tests {
             slab.node(number).set_place(super::super::node::WAITING);
             let entries = number as usize + 1;
             assert!(
-                (entries..=entries + entries / 8 + 8).contains(&slab.room()),
+                (entries..=entries + entries / 16 + 4).contains(&slab.room()),
                 "{entries}"
             );
         }

@@ -1,10 +1,11 @@
-//! `cache`: what a hit costs, and the part of requests that memory answers, beside the caches of others.
+//! `cache`: what a hit costs, what gets and inserts take by the number of entries, and the part of requests that memory answers, beside the caches of others.
 //!
 //! Promises: the systems take turns within one run. Knows which parts there are; each is in a folder of its own.
 
 mod hit_path;
 pub(crate) mod hit_ratio;
 mod peers;
+mod sizes;
 
 use std::rc::Rc;
 
@@ -26,7 +27,7 @@ impl Scenario for Cache {
     }
 
     fn about(&self) -> String {
-        format!("{}\n{}", hit_path::about(), hit_ratio::about())
+        format!("{}\n{}\n{}", hit_path::about(), sizes::about(), hit_ratio::about())
     }
 
     fn versions(&self) -> Vec<(String, String)> {
@@ -49,6 +50,7 @@ impl Scenario for Cache {
 
     fn goals(&self) -> Vec<Goal> {
         let mut goals = hit_path::goals();
+        goals.extend(sizes::goals());
         goals.extend(hit_ratio::goals());
         goals
     }
@@ -56,6 +58,7 @@ impl Scenario for Cache {
 
 fn trials(go: Option<&Rc<Go>>) -> Vec<Box<dyn Trial>> {
     let mut trials = hit_path::trials(go);
+    trials.extend(sizes::trials());
     trials.extend(hit_ratio::trials());
     trials
 }

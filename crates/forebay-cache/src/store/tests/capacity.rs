@@ -247,7 +247,7 @@ fn memory_follows_the_entries_and_not_the_capacity() {
     }
     let (room, buckets) = store.footprint();
     assert!(
-        room <= 8 * 10 && buckets == 8 * store.shards.count(),
+        room <= 4 * 10 && buckets == 8 * store.shards.count(),
         "room for {room}, {buckets} buckets"
     );
     store.validate();
@@ -266,7 +266,7 @@ fn memory_does_not_grow_with_evictions() {
     let (room, after) = store.footprint();
     assert_eq!(after, buckets);
     assert!(
-        room <= 1_064 * 9 / 8 + 8,
+        room <= 1_064 * 17 / 16 + 4,
         "room for {room}: the capacity and what waits for readers"
     );
 }
