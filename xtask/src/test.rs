@@ -330,8 +330,18 @@ fn a_million_statements() -> Outcome {
 
 /// Caches of several processes, of a seed that they print: what one has invalidated no other serves after the bound.
 fn a_fleet_of_caches() -> Outcome {
-    let test = cargo(["test", "--release", "--package", "forebay-cache", "--test", "cache_fleet"]);
-    run_tests(&test.set("FOREBAY_FLEET_SECONDS", FLEET_SECONDS), &["--nocapture", "processes::"])
+    let test = cargo([
+        "test",
+        "--release",
+        "--package",
+        "forebay-cache",
+        "--test",
+        "cache_fleet",
+    ]);
+    run_tests(
+        &test.set("FOREBAY_FLEET_SECONDS", FLEET_SECONDS),
+        &["--nocapture", "processes::"],
+    )
 }
 
 /// The lab's report as its readers see it.

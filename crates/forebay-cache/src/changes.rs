@@ -34,12 +34,12 @@ where
         let of_flights = key.clone();
         let record = self.record(hash, value, details, fetched_at_ms, asked.since);
         let mut entry = Some((key, self.learnt(record, asked)));
-        let (replaced, inserted) = self.flights.supersede(hash, &of_flights, || {
+        let (replaced, shelved) = self.flights.supersede(hash, &of_flights, || {
             let replaced = for_tiers.map(|prepared| self.tiers.insert(prepared));
             (replaced, self.shelve(hash, &of_flights, weight, &mut entry))
         });
         quietly(|| drop((replaced, entry)));
-        self.inserted(hash, inserted);
+        self.shelved(hash, shelved);
         self.events.tell(|| Event::Changed {
             key: of_flights.clone(),
             elsewhere: false,

@@ -62,6 +62,14 @@ pub(super) struct Core<K, V, E> {
     pub(super) publishes: AtomicBool,
 }
 
+/// What putting an entry into memory did, the rest of which is done where no lock is held.
+#[must_use]
+pub(super) struct Shelved<K> {
+    inserted: Inserted,
+    /// Whose entries had to go, if anybody listens.
+    evicted: Vec<K>,
+}
+
 impl<K, V, E> Core<K, V, E>
 where
     K: Key,
@@ -69,13 +77,23 @@ where
     E: Send + Sync + 'static,
 {
     /// Puts an entry into memory, and takes it for that; one that could never fit is left to be dropped where no lock is held.
-    pub(super) fn shelve(&self, hash: u64, key: &K, weight: u32, entry: &mut Option<(K, Record<V>)>) -> Inserted {
+    pub(super) fn shelve(&self, hash: u64, key: &K, weight: u32, entry: &mut Option<(K, Record<V>)>) -> Shelved<K> {
         if u64::from(weight.max(1)) > self.store.capacity() {
             self.store.remove(hash, key);
-            return Inserted::default();
+            return Shelved {
+                inserted: Inserted::default(),
+                evicted: Vec::new(),
+            };
         }
         let (key, record) = entry.take().expect("an entry is kept once");
-        self.store.insert(hash, key, weight, record)
+        let mut evicted = Vec::new();
+        let is_heard = self.events.is_heard();
+        let inserted = self.store.insert_telling(hash, key, weight, record, |key| {
+            if is_heard {
+                evicted.push(key.clone());
+            }
+        });
+        Shelved { inserted, evicted }
     }
 
     pub(super) fn weigh(&self, key: &K, value: Option<&V>, details: Option<&Arc<Details>>) -> u32 {
@@ -124,12 +142,20 @@ where
     }
 
     /// The rest of an insert, where no lock is held: what was replaced and evicted is dropped. Its panics are not the reader's.
-    pub(super) fn inserted(&self, hash: u64, inserted: Inserted) {
+    pub(super) fn shelved(&self, hash: u64, shelved: Shelved<K>) {
+        let Shelved { inserted, evicted } = shelved;
         if !inserted.admitted {
             count(&self.counters.too_heavy);
         }
         if inserted.settles() {
             quietly(|| self.store.tidy(hash, inserted));
+        }
+        if !evicted.is_empty() {
+            quietly(|| {
+                for key in evicted {
+                    self.events.tell(|| Event::Evicted { key });
+                }
+            });
         }
     }
 

@@ -368,8 +368,8 @@ where
             });
         });
         let replaced = match kept {
-            Some((replaced, inserted)) => {
-                self.inserted(*hash, inserted);
+            Some((replaced, shelved)) => {
+                self.shelved(*hash, shelved);
                 replaced
             }
             None => {

@@ -152,7 +152,20 @@ impl<K: Hash + Eq, T> Store<K, T> {
     }
 
     /// Puts in the key's only entry; [`tidy`](Self::tidy) must follow. A weight of zero counts as one: the number of entries is bounded too.
+    #[cfg(test)]
     pub(super) fn insert(&self, hash: u64, key: K, weight: u32, record: T) -> Inserted {
+        self.insert_telling(hash, key, weight, record, |_| {})
+    }
+
+    /// The same, and tells the keys of the entries that had to go, under the lock of their shard.
+    pub(super) fn insert_telling(
+        &self,
+        hash: u64,
+        key: K,
+        weight: u32,
+        record: T,
+        evicted: impl FnMut(&K),
+    ) -> Inserted {
         let weight = weight.max(1);
         if u64::from(weight) > self.capacity() {
             let replaced = self.remove(hash, &key);
@@ -163,7 +176,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
             };
         }
         let own = self.shards.index_of(hash);
-        let mut write = Write::new(hash, weight, self.budget.0.reserve());
+        let mut write = Write::new(hash, weight, self.budget.0.reserve(), evicted);
         let mut locked = self.shards.lock(own);
         locked.prefetch(hash);
         let done = if let Ok(existing) = write.make_room(&mut locked, &key) {
@@ -183,7 +196,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
 
     /// When the key's own shard has not enough to give.
     #[cold]
-    fn insert_in_turn<'a>(&'a self, mut write: Write<'a>, key: K, record: T) -> Inserted {
+    fn insert_in_turn<'a>(&'a self, mut write: Write<'a, impl FnMut(&K)>, key: K, record: T) -> Inserted {
         let own = self.shards.index_of(write.hash);
         let turn = self.turn.lock();
         // Others hold reservations only while they are in their own shard and finish or give back without waiting for anybody. So
@@ -315,22 +328,25 @@ impl<K: Hash + Eq, T> Store<K, T> {
 }
 
 /// One insert on its way.
-struct Write<'a> {
+struct Write<'a, F> {
     hash: u64,
     weight: u32,
     reservation: Reservation<'a>,
     /// What the policy knows of the key, once it was asked; it is asked once.
     memory: Option<Option<Memory>>,
+    /// Is told the keys of the entries that go.
+    evicted: F,
     done: Inserted,
 }
 
-impl<'a> Write<'a> {
-    fn new(hash: u64, weight: u32, reservation: Reservation<'a>) -> Self {
+impl<'a, F> Write<'a, F> {
+    fn new(hash: u64, weight: u32, reservation: Reservation<'a>, evicted: F) -> Self {
         Self {
             hash,
             weight,
             reservation,
             memory: None,
+            evicted,
             done: Inserted::default(),
         }
     }
@@ -344,7 +360,10 @@ impl<'a> Write<'a> {
     /// Reserves what the key's new entry needs beyond what its old one has, pushing out others of the shard. Returns the old entry,
     /// on hold; or how much is needed when the shard has no more to give.
     #[inline]
-    fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64> {
+    fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64>
+    where
+        F: FnMut(&K),
+    {
         let weight = u64::from(self.weight);
         locked.reserve();
         let existing = locked.find(self.hash, key);
@@ -367,12 +386,15 @@ impl<'a> Write<'a> {
 
     /// Whether the reservation came to hold `needed`, from what is free and what the shard's entries have.
     #[inline]
-    fn push_out<K, T>(&mut self, locked: &mut Locked<'_, K, T>, needed: u64) -> bool {
+    fn push_out<K, T>(&mut self, locked: &mut Locked<'_, K, T>, needed: u64) -> bool
+    where
+        F: FnMut(&K),
+    {
         if self.reservation.raise_to(needed) {
             return true;
         }
         locked.store_is_full();
-        while let Some(freed) = locked.evict() {
+        while let Some(freed) = locked.evict(&mut self.evicted) {
             self.reservation.inherit(freed);
             self.done.evicted += 1;
             self.done.evicted_weight += freed;

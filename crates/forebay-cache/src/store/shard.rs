@@ -496,12 +496,14 @@ impl<K, T> Locked<'_, K, T> {
         self.writer.policy.store_is_full();
     }
 
-    /// Takes out the entry that the policy can spare most and says what it weighed.
+    /// Takes out the entry that the policy can spare most, tells its key, and says what it weighed.
     #[inline]
-    pub(super) fn evict(&mut self) -> Option<u64> {
+    pub(super) fn evict(&mut self, evicted: impl FnOnce(&K)) -> Option<u64> {
         let writer = &mut *self.writer;
         let number = writer.policy.evict(&writer.slab, self.shards.trials.rule())?;
         writer.evicted += 1;
+        // SAFETY: the policy has only entries that are linked, which are filled; they are emptied under the lock, which is held.
+        evicted(unsafe { writer.slab.entry(number).key() });
         let weight = self.unlink(number);
         self.look_ahead();
         Some(weight)

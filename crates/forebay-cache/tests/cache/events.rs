@@ -125,3 +125,28 @@ async fn who_joins_is_told_apart_and_what_comes_too_late_too() {
     let changed = Event::Changed { key, elsewhere: false };
     assert_eq!(told, [missed(false), missed(true), changed, fetched]);
 }
+
+#[tokio::test]
+async fn who_had_to_go_is_told() {
+    let cache = Cache::builder(|key: u64| async move { Ok::<_, String>(Some(key)) })
+        .capacity(3)
+        .build();
+    let mut events = cache.events();
+    for key in 0..10 {
+        cache.insert(key, key).await;
+    }
+    let mut gone = Vec::new();
+    for _ in 0..17 {
+        match events.next().await.unwrap() {
+            Event::Evicted { key } => gone.push(key),
+            Event::Changed { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    gone.sort_unstable();
+    gone.dedup();
+    let left: Vec<u64> = (0..10).filter(|key| cache.get_if_fresh(key).is_some()).collect();
+    let expected: Vec<u64> = (0..10).filter(|key| !left.contains(key)).collect();
+    assert_eq!((gone, left.len()), (expected, 3));
+    assert_eq!(cache.stats().evictions, 7);
+}
