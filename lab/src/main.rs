@@ -42,6 +42,7 @@ use scenarios::batcher::Batcher;
 use scenarios::cache::Cache;
 use scenarios::cache_soak::{self, CacheSoak};
 use scenarios::cold_start::{self, ColdStart};
+use scenarios::fleet::Fleet;
 use scenarios::http_writes::HttpWrites;
 use scenarios::loader::Loader;
 use scenarios::loads::{self, Loads};
@@ -83,6 +84,11 @@ enum Chosen {
         /// Makes the same choices as the run that told this seed.
         #[arg(long)]
         seed: Option<u64>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Caches of several processes: how soon they hear of one another's changes, and what a cold key costs them all.
+    Fleet {
         #[command(flatten)]
         options: Options,
     },
@@ -239,6 +245,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         Chosen::Batcher { options } => (vec![Box::new(Batcher)], options),
         Chosen::Loader { options } => (vec![Box::new(Loader)], options),
         Chosen::Cache { options } => (vec![Box::new(Cache)], options),
+        Chosen::Fleet { options } => (vec![Box::new(Fleet)], options),
         Chosen::PagePolicy { options } => (vec![Box::new(PagePolicy)], options),
         Chosen::ColdStart { options } => {
             let options = options.usually_for(cold_start::SECONDS);
@@ -315,6 +322,7 @@ mod tests {
             let (Chosen::Batcher { options }
             | Chosen::Loader { options }
             | Chosen::Cache { options }
+            | Chosen::Fleet { options }
             | Chosen::ColdStart { options }
             | Chosen::PagePolicy { options }
             | Chosen::Pages { options }

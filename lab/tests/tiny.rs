@@ -360,6 +360,22 @@ fn cache_soak() {
 }
 
 #[test]
+fn fleet() {
+    let (report, results) = run(&["fleet"]);
+    let seen = check("fleet", &report, &results);
+    for (system, case) in [
+        ("limit", "a change is heard"),
+        ("forebay", "a change is heard"),
+        ("forebay", "a cold key, ten processes"),
+        ("limit", "hits"),
+        ("forebay", "hits"),
+    ] {
+        has(&seen, system, case);
+    }
+    assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
 fn writes_soak() {
     for name in ["postgres", "mariadb"] {
         let (report, results) = run(&["writes-soak", "--database", name, "--seed", "7"]);

@@ -4,6 +4,7 @@ pub(crate) mod batcher;
 pub(crate) mod cache;
 pub(crate) mod cache_soak;
 pub(crate) mod cold_start;
+pub(crate) mod fleet;
 pub(crate) mod http_writes;
 pub(crate) mod loader;
 pub(crate) mod loads;

@@ -209,3 +209,66 @@ async fn what_a_lower_tier_of_its_own_has_goes_too() {
         }
     }
 }
+
+/// The teller's way to the tier is slow, and its messages are not: who hears of a change and asks the tier must not find what was before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_hear_of_a_change_when_the_tier_has() {
+    let redis = Redis::start().unwrap();
+    let slow = testbed::Proxy::start(redis.address()).unwrap();
+    let database = Database::default();
+    let member = |address| {
+        let builder = database.cache().tier(tier(address));
+        builder.backplane(backplane(redis.address()), 5 * SECOND).build()
+    };
+    let (teller, other) = (member(slow.address()), member(redis.address()));
+    database.write(1, 10);
+    until("they hear one another", async || {
+        other.get(&99).await.unwrap();
+        teller.invalidate(&99).await;
+        tokio::time::sleep(ms(2)).await;
+        other.get_if_fresh(&99).is_none()
+    })
+    .await;
+    slow.set(testbed::Behaviour::Delay(ms(40)));
+    for round in 0..5 {
+        assert_eq!(other.get(&1).await.unwrap(), Some(10 + round));
+        other.settled().await;
+        database.write(1, 11 + round);
+        let settled = teller.invalidate(&1);
+        // Whoever asks as soon as it has forgotten asks the tier.
+        until("it forgets", async || other.get_if_fresh(&1).is_none()).await;
+        assert_eq!(other.get(&1).await.unwrap(), Some(11 + round));
+        settled.await;
+    }
+}
+
+/// A tier that does not answer does not keep a change from being told; who then reads the old value there is told again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_told_again_when_a_tier_that_was_away_has_heard_of_it() {
+    let redis = Redis::start().unwrap();
+    let way = testbed::Proxy::start(redis.address()).unwrap();
+    let database = Database::default();
+    let member = |address| {
+        let builder = database.cache().tier(tier(address));
+        builder.backplane(backplane(redis.address()), 5 * SECOND).build()
+    };
+    let (teller, other) = (member(way.address()), member(redis.address()));
+    database.write(1, 10);
+    until("they hear one another", async || {
+        other.get(&99).await.unwrap();
+        teller.invalidate(&99).await;
+        tokio::time::sleep(ms(2)).await;
+        other.get_if_fresh(&99).is_none()
+    })
+    .await;
+    assert_eq!(other.get(&1).await.unwrap(), Some(10));
+    other.settled().await;
+    way.set(testbed::Behaviour::Stall);
+    database.write(1, 11);
+    let settled = teller.invalidate(&1);
+    until("it is told all the same", async || other.get_if_fresh(&1).is_none()).await;
+    assert_eq!(other.get(&1).await.unwrap(), Some(10), "that is what the tier has");
+    way.set(testbed::Behaviour::Pass);
+    settled.await;
+    until("it is told again", async || other.get(&1).await.unwrap() == Some(11)).await;
+}
