@@ -293,16 +293,19 @@ impl Evictor {
     /// which is given back when there are so many that it is worth it.
     pub(crate) fn left_empty(&self, mapping: &Mapping, pages: impl Iterator<Item = u32>) {
         let windows = mapping.empty_windows(pages);
-        let mut empty = {
+        let empty = {
             let mut empty = self.empty_windows.lock();
             empty.extend(windows.into_iter().map(|window| (mapping.id, window)));
+            if empty.len() > self.max_empty_windows {
+                // Some are here more than once, as they were filled and left empty again.
+                empty.sort_unstable();
+                empty.dedup();
+            }
             if empty.len() <= self.max_empty_windows {
                 return;
             }
             mem::take(&mut *empty)
         };
-        empty.sort_unstable();
-        empty.dedup();
         for windows in empty.chunk_by(|(one, _), (next, _)| one == next) {
             // Who is not known any more has no windows any more.
             let mapping = self.files.read().by_id(windows[0].0).cloned();
