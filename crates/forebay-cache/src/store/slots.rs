@@ -203,6 +203,7 @@ impl Slots {
     }
 
     /// Calls `each` with tag and number of all that is there; under the lock.
+    #[cfg(test)]
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, u32)) {
         for address in self.addresses() {
             // SAFETY: as in `find`.
