@@ -152,6 +152,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
     }
 
     /// Puts in the key's only entry; [`tidy`](Self::tidy) must follow. A weight of zero counts as one: the number of entries is bounded too.
+    #[inline]
     pub(super) fn insert(&self, hash: u64, key: K, weight: u32, record: T) -> Inserted {
         let weight = weight.max(1);
         if u64::from(weight) > self.capacity() {
@@ -343,7 +344,7 @@ impl<'a> Write<'a> {
 
     /// Reserves what the key's new entry needs beyond what its old one has, pushing out others of the shard. Returns the old entry,
     /// on hold; or how much is needed when the shard has no more to give.
-    #[inline]
+    #[inline(always)]
     fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64> {
         let weight = u64::from(self.weight);
         locked.reserve();
@@ -384,7 +385,7 @@ impl<'a> Write<'a> {
     }
 
     /// Links the new entry with what was reserved for it, and gives back what it does not need.
-    #[inline]
+    #[inline(always)]
     fn link<K, T>(mut self, locked: &mut Locked<'_, K, T>, existing: Option<u32>, key: K, record: T) -> Inserted {
         if let Some(old) = existing {
             self.reservation.inherit(locked.weight_of(old));
