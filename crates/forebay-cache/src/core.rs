@@ -77,6 +77,7 @@ where
     E: Send + Sync + 'static,
 {
     /// Puts an entry into memory, and takes it for that; one that could never fit is left to be dropped where no lock is held.
+    #[inline]
     pub(super) fn shelve(&self, hash: u64, key: &K, weight: u32, entry: &mut Option<(K, Record<V>)>) -> Shelved<K> {
         if u64::from(weight.max(1)) > self.store.capacity() {
             self.store.remove(hash, key);

@@ -158,6 +158,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
     }
 
     /// The same, and tells the keys of the entries that had to go, under the lock of their shard.
+    #[inline]
     pub(super) fn insert_telling(
         &self,
         hash: u64,
@@ -359,7 +360,7 @@ impl<'a, F> Write<'a, F> {
 
     /// Reserves what the key's new entry needs beyond what its old one has, pushing out others of the shard. Returns the old entry,
     /// on hold; or how much is needed when the shard has no more to give.
-    #[inline]
+    #[inline(always)]
     fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64>
     where
         F: FnMut(&K),
@@ -406,7 +407,7 @@ impl<'a, F> Write<'a, F> {
     }
 
     /// Links the new entry with what was reserved for it, and gives back what it does not need.
-    #[inline]
+    #[inline(always)]
     fn link<K, T>(mut self, locked: &mut Locked<'_, K, T>, existing: Option<u32>, key: K, record: T) -> Inserted {
         if let Some(old) = existing {
             self.reservation.inherit(locked.weight_of(old));

@@ -45,7 +45,7 @@ const BUCKETS: [u32; CLASSES] = {
         buckets[class] = if cfg!(forebay_loom) {
             class as u32 + 1
         } else if class <= USUAL_MAX {
-            (((class as u32 % 4) + 4) * 2) << (class / 4)
+            ((class as u32 % 4 + 4) * 2) << (class / 4)
         } else {
             1_024 << (class - USUAL_MAX)
         };

@@ -415,7 +415,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// Makes the first entry of its key readable. `filling`: nothing had to go for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn link(&mut self, hash: u64, weight: u32, key: K, record: T, memory: Option<Memory>, filling: bool) {
         let number = self.fill(hash, weight, key, record);
         let writer = &mut *self.writer;
@@ -443,7 +443,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// A number for the entry, and room for it in the table.
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, hash: u64, weight: u32, key: K, record: T) -> u32 {
         self.writer.slab.reserve();
         loop {

@@ -175,7 +175,7 @@ impl<K, T> Slab<K, T> {
 
     /// Puts in a key and a record and gives them a number, after [`reserve`](Self::reserve). The place is the caller's to set
     /// at once: an entry whose place is `FREE` is not dropped with the slab.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fill(&mut self, tag: u32, weight: u32, key: K, record: T) -> u32 {
         let number = if self.free == NONE {
             let number = self.unused;

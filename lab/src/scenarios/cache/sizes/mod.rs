@@ -137,7 +137,8 @@ fn measure<C: Filled>(entries: u64, duration: Duration) -> Result<Vec<Reading>, 
     let ((cache, filling), allocated) = Allocated::during(|| {
         let cache = C::with_room_for(entries);
         let filling = rate(entries, None, |number| {
-            cache.put(key_of(number), value_of(key_of(number)));
+            let key = key_of(number);
+            cache.put(key, value_of(key));
         });
         cache.settle();
         (cache, filling)
