@@ -46,7 +46,7 @@ async fn who_waited_alone_gets_the_sources_error_itself() {
 #[tokio::test]
 async fn of_those_who_waited_together_the_last_gets_it() {
     let cache = Cache::new(|key: u32| async move {
-        tokio::task::yield_now().await;
+        yield_now().await;
         Err::<Option<u32>, Own>(Own(key))
     });
     let (one, other) = tokio::join!(cache.get(&1), cache.get(&1));
