@@ -36,13 +36,13 @@ pub(crate) fn step() -> Outcome {
         Ok(Documented::NotHere(why)) => return Outcome::OptionalDidNotRun(why),
         Err(error) => Err(error),
     };
-    let differences = told.and_then(|now| {
+    let differences = told.map(|now| {
         let mut differences = Vec::new();
         for (name, text) in now {
             let recorded = fs::read_to_string(folder().join(&name)).unwrap_or_default();
             differences.extend(difference(&name, &recorded, &text));
         }
-        Ok(differences)
+        differences
     });
     match differences {
         Ok(differences) if differences.is_empty() => Outcome::Passed,
