@@ -1,7 +1,7 @@
 //! The interface of the library as files of the repository, so that a change of it is seen where changes are reviewed: in the diff.
 //!
-//! Promises: what a user of the facade can name stands in `docs/api`, a file a crate, an item a line, with its signature and the traits
-//! that it has; a line more or less, and not in the file, fails. So does a public type, trait, function or macro without an example,
+//! Promises: what is public of the crates behind the facade stands in `docs/api`, a file a crate, an item a line, with its signature and
+//! the traits that it has; a line more or less, and not in the file, fails. So does what the facade shows of types, traits, functions and macros without an example,
 //! unless `docs/api/without-example.txt` has it; and one there that has an example, or is gone: the list only gets shorter.
 //!
 //! Goes by rustdoc's JSON, whose form is of one version of the compiler: the one that `rust-version` promises, which the crate `public-api` must
@@ -13,7 +13,7 @@ mod rustdoc;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use crate::{interface, report::Outcome, workspace};
@@ -36,13 +36,13 @@ pub(crate) fn step() -> Outcome {
         Ok(Documented::NotHere(why)) => return Outcome::OptionalDidNotRun(why),
         Err(error) => Err(error),
     };
-    let differences = told.and_then(|now| {
+    let differences = told.map(|now| {
         let mut differences = Vec::new();
         for (name, text) in now {
             let recorded = fs::read_to_string(folder().join(&name)).unwrap_or_default();
             differences.extend(difference(&name, &recorded, &text));
         }
-        Ok(differences)
+        differences
     });
     match differences {
         Ok(differences) if differences.is_empty() => Outcome::Passed,
@@ -80,12 +80,17 @@ fn folder() -> PathBuf {
 
 /// The files' names and what should be in them.
 fn is_now(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, String>, String> {
+    let shown = interface::rooms()?;
     let mut now = BTreeMap::new();
     let mut without_example = BTreeSet::new();
     for (room, file) in files {
         now.insert(format!("{room}.txt"), lines(file)?);
         let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let missing = examples::missing(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let is_shown = |name: &str| {
+            let part = shown.get(room).and_then(Option::as_ref);
+            part.is_none_or(|names| names.contains(name))
+        };
+        let missing = examples::missing(&text, &is_shown).map_err(|error| format!("{}: {error}", file.display()))?;
         without_example.extend(missing.into_iter().map(|item| format!("{item}\n")));
     }
     now.insert(WITHOUT_EXAMPLE.to_owned(), without_example.into_iter().collect());
@@ -93,7 +98,7 @@ fn is_now(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, String>,
 }
 
 /// An item a line.
-fn lines(file: &PathBuf) -> Result<String, String> {
+fn lines(file: &Path) -> Result<String, String> {
     let api = public_api::Builder::from_rustdoc_json(file)
         .sorted(true)
         .omit_blanket_impls(true)
@@ -110,11 +115,6 @@ fn difference(name: &str, recorded: &str, now: &str) -> Vec<String> {
     let gone = recorded.difference(&now).map(|line| format!("{name}: - {line}"));
     let new = now.difference(&recorded).map(|line| format!("{name}: + {line}"));
     gone.chain(new).collect()
-}
-
-/// The crates that users see.
-fn rooms() -> Result<Vec<String>, String> {
-    interface::rooms()
 }
 
 #[cfg(test)]

@@ -68,13 +68,17 @@ pub(crate) fn step() -> Outcome {
     }
 }
 
-/// The crates that the facade shows something of.
-pub(crate) fn rooms() -> Result<Vec<String>, String> {
+/// The crates that the facade shows something of, with which of their modules and items; none if all.
+pub(crate) fn rooms() -> Result<BTreeMap<String, Option<BTreeSet<String>>>, String> {
     let packages = workspace::packages()?;
     let facade = packages.get(FACADE).ok_or("there is no facade")?.join("src/lib.rs");
     let text = fs::read_to_string(&facade).map_err(|error| format!("{}: {error}", facade.display()))?;
     let parts = surface::parts(&text).map_err(|error| format!("{}: {error}", facade.display()))?;
-    Ok(parts.into_keys().collect())
+    let parts = parts.into_iter().map(|(room, part)| match part {
+        Shown::All => (room, None),
+        Shown::Names(names) => (room, Some(names)),
+    });
+    Ok(parts.collect())
 }
 
 /// A crate and a dependency's name that it shows, with the first place.

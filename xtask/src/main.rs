@@ -20,6 +20,7 @@ mod setup;
 mod steps;
 mod suites;
 mod test;
+mod toolchain;
 mod workspace;
 
 use std::process::ExitCode;

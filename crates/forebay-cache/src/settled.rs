@@ -19,6 +19,20 @@ use forebay_batch::load::Key;
 /// await it, where there are tiers, before a write is acknowledged. A tier that is down is told when it is back, so
 /// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop, which
 /// `drop` says where there are no tiers and nothing can be awaited.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::cache::Cache;
+///
+/// let cache = Cache::new(|key: u32| async move { Ok::<_, Infallible>(Some(key)) });
+/// cache.get(&1).await?;
+/// cache.invalidate(&1).await; // at once, as there are no tiers
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a tier may not have heard of it yet: await it before the write is acknowledged, or `drop` it"]
 pub struct Settled {
     all: Option<BoxFuture<'static, ()>>,

@@ -17,6 +17,20 @@ use forebay_remote::connections::Purpose;
 use forebay_remote::settings::Settings;
 
 /// Chooses settings of connections that are to be made; see [`MySql::builder`].
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::mysql::MySql;
+///
+/// let database = MySql::builder("mysql://app@127.0.0.1/app")?
+///     .max_connections(20)
+///     .connect()
+///     .await?;
+/// # drop(database);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it connects"]
 pub struct MySqlBuilder {

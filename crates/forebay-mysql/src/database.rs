@@ -12,6 +12,21 @@ use forebay_write::database::{Answer, Database, InFlight, Running, Sharing};
 use forebay_write::{IntoParameters, Outcome, ReadError, Sql, Write, WriteError, open_transaction};
 
 /// A MariaDB or MySQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::mysql::MySql;
+/// use forebay::write::Writer;
+///
+/// let database = MySql::connect("mysql://app@127.0.0.1/app").await?;
+/// let writer = Writer::new(database.clone());
+/// writer.execute("UPDATE users SET seen = seen + 1 WHERE id = ?", 7).await?;
+/// let seen: Option<u64> = database.query("SELECT seen FROM users WHERE id = ?", 7).await?.first()?;
+/// # drop(seen);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct MySql {
     pub(crate) inner: Arc<Inner>,

@@ -101,6 +101,20 @@ where
 }
 
 /// As [`one_row`], with all rows of each key.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::{load::Loader, mysql::{self, MySql}};
+///
+/// let database = MySql::connect("mysql://app@127.0.0.1/app").await?;
+/// let posts: Loader<i64, Vec<String>, mysql::ReadError> = Loader::builder()
+///     .max_items(200)
+///     .build(mysql::all_rows(&database, "SELECT title FROM posts WHERE author = ?"));
+/// # drop(posts);
+/// # Ok(())
+/// # }
+/// ```
 pub fn all_rows<K, V>(database: &MySql, sql: impl Into<Sql>) -> impl Fn(Vec<K>) -> Read<Vec<V>> + Send + Sync + 'static
 where
     K: SqlKey,

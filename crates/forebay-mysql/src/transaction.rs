@@ -14,6 +14,20 @@ use forebay_sql::Role;
 use forebay_write::{IntoParameters, Outcome, Sql, WriteError};
 
 /// An open transaction. Roll back by dropping it.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::mysql::MySql;
+///
+/// let database = MySql::connect("mysql://app@127.0.0.1/app").await?;
+/// let mut transaction = database.begin().await?;
+/// transaction.execute("UPDATE accounts SET amount = amount - 5 WHERE name = ?", "Ada").await?;
+/// transaction.execute("UPDATE accounts SET amount = amount + 5 WHERE name = ?", "Grace").await?;
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Transaction {
     connections: Arc<Connections>,
     plans: Arc<Plans>,

@@ -19,6 +19,20 @@ use forebay_remote::connections::Purpose;
 use forebay_remote::settings::Settings;
 
 /// Chooses settings of connections that are to be made; see [`Postgres::builder`].
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::postgres::Postgres;
+///
+/// let database = Postgres::builder("postgresql://app@127.0.0.1/app")?
+///     .max_connections(20)
+///     .connect()
+///     .await?;
+/// # drop(database);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until it connects"]
 pub struct PostgresBuilder {
     config: Config,

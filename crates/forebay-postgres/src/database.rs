@@ -12,6 +12,21 @@ use forebay_write::database::{Answer, Database, InFlight, Running, Sharing};
 use forebay_write::{IntoParameters, Outcome, ReadError, Sql, Write, WriteError, open_transaction};
 
 /// A PostgreSQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::postgres::Postgres;
+/// use forebay::write::Writer;
+///
+/// let database = Postgres::connect("postgresql://app@127.0.0.1/app").await?;
+/// let writer = Writer::new(database.clone());
+/// writer.execute("UPDATE users SET seen = seen + 1 WHERE id = $1", 7).await?;
+/// let seen: Option<u64> = database.query("SELECT seen FROM users WHERE id = $1", 7).await?.first()?;
+/// # drop(seen);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Postgres {
     pub(crate) inner: Arc<Inner>,

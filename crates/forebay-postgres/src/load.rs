@@ -94,6 +94,20 @@ where
 }
 
 /// As [`one_row`], with all rows of each key.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::{load::Loader, postgres::{self, Postgres}};
+///
+/// let database = Postgres::connect("postgresql://app@127.0.0.1/app").await?;
+/// let posts: Loader<i64, Vec<String>, postgres::ReadError> = Loader::builder()
+///     .max_items(200)
+///     .build(postgres::all_rows(&database, "SELECT title FROM posts WHERE author = $1"));
+/// # drop(posts);
+/// # Ok(())
+/// # }
+/// ```
 pub fn all_rows<K, V>(
     database: &Postgres,
     sql: impl Into<Sql>,

@@ -18,6 +18,20 @@ const RELEASE: &str = "RELEASE forebay_statement";
 const UNDO: &str = "ROLLBACK TO forebay_statement; RELEASE forebay_statement";
 
 /// An open transaction. Roll back by dropping it.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::postgres::Postgres;
+///
+/// let database = Postgres::connect("postgresql://app@127.0.0.1/app").await?;
+/// let mut transaction = database.begin().await?;
+/// transaction.execute("UPDATE accounts SET amount = amount - 5 WHERE name = $1", "Ada").await?;
+/// transaction.execute("UPDATE accounts SET amount = amount + 5 WHERE name = $1", "Grace").await?;
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Transaction {
     connections: Arc<Connections>,
     plans: Arc<Plans>,

@@ -41,6 +41,12 @@ use self::writing::WritingConnection;
 use forebay_write::{CancelToken, IntoParameters, Outcome, Sql, Write, WriteError};
 
 /// How much of a commit is on the disk when it is acknowledged.
+///
+/// ```
+/// use forebay::sqlite::Synchronous;
+///
+/// assert_eq!(Synchronous::default(), Synchronous::Full);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Synchronous {
@@ -65,6 +71,20 @@ impl Synchronous {
 }
 
 /// An open SQLite database. Clones are handles to the same one; the last one dropped closes it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::sqlite::Sqlite;
+///
+/// let database = Sqlite::open(path)?;
+/// let sum: i64 = database.query("SELECT ?1 + ?2", (2, 3)).await?.one()?;
+/// assert_eq!(sum, 5);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Sqlite {
     inner: Arc<Inner>,
@@ -81,6 +101,25 @@ struct Inner {
 }
 
 /// Chooses settings of a database that is to be opened; see [`Sqlite::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use std::time::Duration;
+///
+/// use forebay::sqlite::{Sqlite, Synchronous};
+///
+/// let database = Sqlite::builder(path)
+///     .synchronous(Synchronous::Normal) // faster, and the last commits may be lost with the power
+///     .max_readers(4)
+///     .busy_timeout(Duration::from_secs(1))
+///     .open()?;
+/// assert!(!database.is_read_only());
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until it opens"]
 pub struct SqliteBuilder {
     path: PathBuf,

@@ -101,6 +101,24 @@ where
 }
 
 /// As [`one_row`], with all rows of each key.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::load::Loader;
+/// use forebay::sqlite::{ReadError, Sqlite, all_rows};
+///
+/// let database = Sqlite::open(path)?;
+/// let divisors: Loader<u32, Vec<u32>, ReadError> = Loader::builder().max_items(100).build(all_rows(
+///     &database,
+///     "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1) SELECT n FROM n WHERE ?1 % n = 0",
+/// ));
+/// assert_eq!(divisors.load(6).await?, Some(vec![1, 2, 3, 6]));
+/// # Ok(())
+/// # }
+/// ```
 pub fn all_rows<K, V>(database: &Sqlite, sql: impl Into<Sql>) -> impl Fn(Vec<K>) -> Read<Vec<V>> + Send + Sync + 'static
 where
     K: SqlKey,

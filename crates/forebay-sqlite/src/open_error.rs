@@ -7,6 +7,13 @@ use super::thread::StartError;
 use forebay_write::{StatementError, StatementErrorKind, WriteError};
 
 /// Why a database could not be opened.
+///
+/// ```
+/// use forebay::sqlite::Sqlite;
+///
+/// let Err(error) = Sqlite::open("/nowhere/app.db") else { unreachable!() };
+/// assert!(error.to_string().starts_with("cannot open /nowhere/app.db: "));
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("cannot open {}: {cause}", path.display())]
 pub struct OpenError {

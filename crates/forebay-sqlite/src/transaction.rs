@@ -13,6 +13,25 @@ use super::writing::{TransactionTurn, WritingConnection};
 use forebay_write::{CancelToken, IntoParameters, Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction that may write. Roll back by dropping it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::sqlite::Sqlite;
+///
+/// let database = Sqlite::open(path)?;
+/// let mut transaction = database.begin().await?;
+/// transaction.execute("CREATE TABLE hits (page TEXT)", ()).await?;
+/// transaction.savepoint("before").await?;
+/// transaction.execute("INSERT INTO hits VALUES (?1)", "/").await?;
+/// transaction.rollback_to("before").await?;
+/// transaction.commit().await?;
+/// assert_eq!(database.query("SELECT count(*) FROM hits", ()).await?.one::<u64>()?, 0);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Transaction {
     connection: Arc<WritingConnection>,
     /// The right to write; none once the transaction has ended.

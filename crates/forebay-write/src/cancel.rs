@@ -26,6 +26,25 @@ const INTERRUPTED: u8 = 3;
 ///
 /// A statement that still waits is withdrawn and has no effect. One that runs is interrupted on SQLite, and then has no effect
 /// either, or had finished already: its own outcome tells. On PostgreSQL and MariaDB it runs to its end.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use std::time::{Duration, Instant};
+///
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::{CancelToken, Write, WriteError, Writer};
+///
+/// let writer = Writer::new(Sqlite::open(path)?);
+/// let token = CancelToken::with_deadline(Some(Instant::now() + Duration::from_secs(5)));
+/// token.cancel();
+/// let write = Write::new("CREATE TABLE hits (page TEXT)", ()).cancel(token);
+/// assert_eq!(writer.submit(write).await, Err(WriteError::Cancelled));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct CancelToken {
     shared: Arc<Shared>,

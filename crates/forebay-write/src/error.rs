@@ -5,6 +5,27 @@ use std::time::Duration;
 /// Why a statement has no outcome.
 ///
 /// Every variant but [`OutcomeUnknown`](Self::OutcomeUnknown) promises that the statement had **no effect**.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::{StatementErrorKind, WriteError, Writer};
+///
+/// let writer = Writer::new(Sqlite::open(path)?);
+/// writer.execute("CREATE TABLE users (name TEXT UNIQUE)", ()).await?;
+/// writer.execute("INSERT INTO users VALUES (?1)", "Ada").await?;
+/// match writer.execute("INSERT INTO users VALUES (?1)", "Ada").await {
+///     Ok(_) => unreachable!("the name is taken"),
+///     Err(WriteError::Statement(error)) => assert_eq!(error.kind, StatementErrorKind::Unique),
+///     Err(WriteError::OutcomeUnknown { cause }) => println!("look whether it is there: {cause}"),
+///     Err(error) => println!("it is not there: {error}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -60,6 +81,13 @@ pub enum WriteError {
 }
 
 /// What the database said about one statement.
+///
+/// ```
+/// use forebay::write::{StatementError, StatementErrorKind};
+///
+/// let error = StatementError::new(StatementErrorKind::Unique, 2067, "UNIQUE constraint failed: users.name");
+/// assert_eq!(error.to_string(), "UNIQUE constraint failed: users.name");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
@@ -93,6 +121,15 @@ impl StatementError {
 }
 
 /// Kinds of failure of one statement.
+///
+/// ```
+/// use forebay::write::StatementErrorKind as Kind;
+///
+/// fn is_the_callers_fault(kind: Kind) -> bool {
+///     matches!(kind, Kind::Unique | Kind::NotNull | Kind::ForeignKey | Kind::Check | Kind::Type)
+/// }
+/// assert!(is_the_callers_fault(Kind::Unique) && !is_the_callers_fault(Kind::Full));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StatementErrorKind {

@@ -160,6 +160,17 @@ tuples!(A B C D F G H I J K L M);
 ///
 /// A text key is compared as the query says: by the collation of its column, for one. Two keys that differ for Rust and
 /// are equal for the column (`"ABC"` and `"abc"` under a collation without case) both get the row.
+///
+/// ```
+/// use forebay::load::{Key, Loader};
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::{ReadError, SqlKey};
+///
+/// /// Of any table with a name.
+/// fn names<K: Key + SqlKey>(database: &Sqlite, table: &str) -> Loader<K, String, ReadError> {
+///     database.loader(format!("SELECT name FROM {table} WHERE id = ?1"))
+/// }
+/// ```
 pub trait SqlKey: IntoParameters + Send + 'static {}
 
 impl<T: IntoParameters + Send + 'static> SqlKey for T {}

@@ -9,6 +9,22 @@ use std::time::Duration;
 use crate::{StatementError, WriteError};
 
 /// Why a query has no rows to show, or a key was not read.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::ReadError;
+///
+/// let database = Sqlite::open(path)?;
+/// let answer = database.query("SELECT 'Ada'", ()).await?;
+/// assert!(matches!(answer.one::<u64>(), Err(ReadError::Row { .. })));
+/// assert!(matches!(database.query("SELECT", ()).await, Err(ReadError::Statement(_))));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {

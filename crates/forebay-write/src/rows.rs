@@ -9,6 +9,7 @@
 //!
 //! Knows nothing of keys and databases.
 
+mod misfit;
 pub mod row;
 pub mod system_time;
 

@@ -10,6 +10,17 @@ use super::{CancelToken, IntoParameters, Outcome, Parameters, WriteError};
 
 /// The text of one statement. Made from a `&'static str`, a `String` or an `Arc<str>`; the first and the last cost no
 /// allocation a call.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use forebay::write::Sql;
+///
+/// let made: Sql = format!("SELECT * FROM {}", "users").into();
+/// let shared: Sql = Arc::<str>::from("SELECT * FROM users").into();
+/// assert_eq!(made, shared);
+/// assert!(made.starts_with("SELECT"));
+/// ```
 #[derive(Debug, Clone, Eq)]
 pub enum Sql {
     /// A literal in the program.
@@ -55,6 +66,27 @@ impl From<Arc<str>> for Sql {
 }
 
 /// One statement to write, with its parameters and its caller's limits.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use std::time::Duration;
+///
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::{Write, Writer};
+///
+/// let writer = Writer::new(Sqlite::open(path)?);
+/// writer.execute("CREATE TABLE hits (page TEXT)", ()).await?;
+/// let page = "/";
+/// let write = Write::new("INSERT INTO hits VALUES (?1)", page)
+///     .ordered_by(page) // behind what came before for this page
+///     .max_wait(Duration::from_millis(5)); // for company
+/// assert_eq!(writer.submit(write).await?.rows_affected, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Write {
     sql: Sql,
@@ -69,6 +101,25 @@ pub struct Write {
 }
 
 /// Whether the caller takes an outcome; if not, why.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::{Write, WriteError, Writer};
+///
+/// let writer = Writer::new(Sqlite::open(path)?);
+/// writer.execute("CREATE TABLE seats (number INTEGER, taken INTEGER)", ()).await?;
+/// let take = Write::new("UPDATE seats SET taken = 1 WHERE number = ?1", 7).accept_if(|outcome| {
+///     if outcome.rows_affected == 1 { Ok(()) } else { Err("there is no such seat".to_owned()) }
+/// });
+/// let refused = writer.submit(take).await.unwrap_err();
+/// assert!(matches!(refused, WriteError::Refused { reason } if reason == "there is no such seat"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Acceptance(Arc<Accept>);
 

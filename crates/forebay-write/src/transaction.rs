@@ -7,6 +7,25 @@ use super::running::Running;
 use super::{IntoParameters, Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction. Roll back by dropping it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::Writer;
+///
+/// let writer = Writer::new(Sqlite::open(path)?);
+/// writer.execute("CREATE TABLE accounts (name TEXT, amount INTEGER)", ()).await?;
+/// let mut transaction = writer.begin().await?;
+/// transaction.execute("INSERT INTO accounts VALUES (?1, ?2)", ("Ada", 10)).await?;
+/// let seen: i64 = transaction.query("SELECT sum(amount) FROM accounts", ()).await?.one()?;
+/// assert_eq!(seen, 10);
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Transaction {
     open: Box<dyn OpenTransaction>,
 }

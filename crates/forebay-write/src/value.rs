@@ -7,6 +7,16 @@
 use std::time::SystemTime;
 
 /// One value of a parameter or of a returned row.
+///
+/// ```
+/// use forebay::write::Value;
+///
+/// assert_eq!(Value::from(5), Value::Integer(5));
+/// assert_eq!(Value::from(None::<&str>), Value::Null);
+/// let name: String = Value::from("Ada").try_into()?;
+/// assert_eq!(name, "Ada");
+/// # Ok::<_, forebay::write::ReadError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// SQL NULL.

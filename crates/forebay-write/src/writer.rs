@@ -118,6 +118,25 @@ fn ended_early(error: &JoinError) -> WriteError {
 }
 
 /// Chooses a writer's limits; see [`Writer::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use std::time::Duration;
+///
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::Writer;
+///
+/// let writer = Writer::builder()
+///     .max_items(1_000)
+///     .max_wait(Duration::from_millis(2))
+///     .build(Sqlite::open(path)?);
+/// writer.execute("CREATE TABLE hits (page TEXT)", ()).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct WriterBuilder {

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The names of those without, with what they are: `struct forebay_write::Outcome`.
-pub(super) fn missing(json: &str) -> Result<BTreeSet<String>, String> {
+/// The names of those without that are shown, by the first part of their paths, with what they are: `struct forebay_write::Outcome`.
+pub(super) fn missing(json: &str, is_shown: &impl Fn(&str) -> bool) -> Result<BTreeSet<String>, String> {
     let document: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let index = document["index"].as_object().ok_or("no index")?;
     let root = document["root"].to_string();
@@ -17,7 +17,7 @@ pub(super) fn missing(json: &str) -> Result<BTreeSet<String>, String> {
     reach(index, &root, name, &mut shown);
     Ok(shown
         .into_iter()
-        .filter(|(_, id)| !has_example(index, id, 0))
+        .filter(|(item, id)| item.split("::").nth(1).is_some_and(is_shown) && !has_example(index, id, 0))
         .map(|(name, _)| name)
         .collect())
 }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_type_has_the_examples_of_its_methods_and_a_hidden_module_shows_nothing() {
         let json = r#"{"root": 0, "paths": {}, "index": {
-            "0": {"name": "room", "visibility": "public", "inner": {"module": {"items": [1, 2, 3, 6, 8]}}},
+            "0": {"name": "room", "visibility": "public", "inner": {"module": {"items": [1, 2, 3, 6, 8, 9]}}},
             "1": {"name": "With", "visibility": "public", "docs": "", "inner": {"struct": {"impls": [4]}}},
             "2": {"name": "without", "visibility": "public", "docs": "Words.", "inner": {"function": {}}},
             "3": {"name": "hidden", "visibility": "crate", "inner": {"module": {"items": [2]}}},
@@ -109,9 +109,10 @@ mod tests {
             "5": {"name": "method", "visibility": "public", "docs": "```\nfive();\n```", "inner": {"function": {}}},
             "6": {"name": null, "visibility": "public", "inner": {"use": {"name": "Other", "id": 7}}},
             "7": {"name": "Inner", "visibility": "public", "docs": "A picture:\n```text\n```", "inner": {"trait": {"items": []}}},
+            "9": {"name": "secret", "visibility": "public", "docs": "", "inner": {"function": {}}},
             "8": {"name": null, "visibility": "public", "inner": {"use": {"name": "Foreign", "id": 99}}}
         }}"#;
-        let missing: Vec<String> = missing(json).unwrap().into_iter().collect();
+        let missing: Vec<String> = missing(json, &|name| name != "secret").unwrap().into_iter().collect();
         assert_eq!(missing, ["function room::without", "trait room::Other"]);
     }
 }

@@ -1,13 +1,19 @@
 //! Rustdoc's JSON of the crates that users see.
 //!
-//! Promises: made by the compiler that `rust-version` promises, with all features of the facade, from what other steps have compiled
-//! already. Rustdoc makes JSON for those who ask with a variable that would have cargo compile all anew, so only rustdoc is given it.
+//! Promises: made by the compiler that `rust-version` promises, with all features of the facade, into the folder where cargo builds,
+//! so that what other steps have compiled is used. Rustdoc makes JSON for those who ask with a variable that would have cargo
+//! compile all anew, so only rustdoc is given it.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     command::{Command, cargo},
-    test, workspace,
+    interface, toolchain, workspace,
 };
 
 const FACADE: &str = "forebay";
@@ -23,17 +29,20 @@ pub(super) enum Documented {
 /// Makes them.
 pub(super) fn document() -> Result<Documented, String> {
     let promised = workspace::rust_version().ok_or("Cargo.toml has no rust-version")?;
-    let Some(toolchain) = test::toolchain_of(&promised) else {
+    let Some(toolchain) = toolchain::of(&promised) else {
         return Ok(Documented::NotHere(format!(
             "this machine has other compilers; to have it: rustup toolchain install {promised}"
         )));
     };
     let folder = workspace::target().join("api");
-    let rooms = super::rooms()?;
+    let rooms = interface::rooms()?;
     let features = features()?;
-    let mut arguments = vec!["doc".to_owned(), "--no-deps".into(), "--lib".into(), "--quiet".into()];
-    arguments.push("--workspace".into());
-    arguments.extend(["--features".into(), features.join(",")]);
+    let mut arguments: Vec<String> = ["doc", "--no-deps", "--lib", "--quiet"].map(str::to_owned).into();
+    // The facade says which features its crates have.
+    for room in rooms.keys().map(String::as_str).chain([FACADE]) {
+        arguments.extend(["--package".to_owned(), room.to_owned()]);
+    }
+    arguments.extend(["--features".to_owned(), features.join(",")]);
     let document = match &toolchain {
         None => cargo(&arguments),
         Some(name) => Command::new("rustup")
@@ -53,7 +62,7 @@ pub(super) fn document() -> Result<Documented, String> {
             "-Z unstable-options --output-format json --cap-lints allow",
         )
         .run_explained()?;
-    let files = rooms.into_iter().map(|room| {
+    let files = rooms.into_keys().map(|room| {
         let file = target.join("doc").join(format!("{}.json", room.replace('-', "_")));
         (room, file)
     });
@@ -61,7 +70,7 @@ pub(super) fn document() -> Result<Documented, String> {
 }
 
 /// A rustdoc that may be asked for JSON.
-fn asking_for_json(folder: &PathBuf) -> Result<PathBuf, String> {
+fn asking_for_json(folder: &Path) -> Result<PathBuf, String> {
     let told = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::create_dir_all(folder).map_err(told)?;
     let file = folder.join("rustdoc");

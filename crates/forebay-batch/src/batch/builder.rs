@@ -54,6 +54,23 @@ where
 }
 
 /// Chooses a batcher's limits; see [`Batcher::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+/// use std::time::Duration;
+///
+/// use forebay::batch::Batcher;
+///
+/// let squares = Batcher::<u64, u64, Infallible>::builder()
+///     .max_items(100)
+///     .max_wait(Duration::from_millis(1))
+///     .build(async |numbers: Vec<u64>| Ok(numbers.into_iter().map(|number| number * number).collect()));
+/// assert_eq!(squares.call(5).await?, 25);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct BatcherBuilder<I, O, E> {
     max_items: usize,

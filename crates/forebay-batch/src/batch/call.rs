@@ -36,6 +36,20 @@ use super::window::Due;
 /// # Panics
 ///
 /// When polled again after it has ended, as futures may.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::batch::Batcher;
+///
+/// let echo = Batcher::new(async |words: Vec<&'static str>| Ok::<_, Infallible>(words));
+/// let call = echo.call("weir"); // not yet on its way
+/// assert_eq!(call.await?, "weir");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a call does nothing until it is awaited, and is cancelled when dropped"]
 pub struct Call<'a, I, O, E>(Pending<'a, I, O, E, InOrder>);
 

@@ -13,6 +13,20 @@ use std::sync::Arc;
 use derive_where::derive_where;
 
 /// Why a call has no outcome from the processor.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::batch::{Batcher, CallError};
+///
+/// let down = Batcher::<u32, u32, _>::new(async |_: Vec<u32>| Err("down"));
+/// match down.call(1).await {
+///     Err(CallError::Failed(error)) => assert_eq!(*error, "down"), // shared by the whole batch
+///     other => unreachable!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[derive_where(Clone)]
 #[non_exhaustive]
@@ -63,6 +77,20 @@ impl<E: Error + 'static> Error for CallError<E> {
 }
 
 /// Why `try_call` did not take an item, with the item, which `Debug` leaves out: `I` need not have it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::batch::{Batcher, Rejected};
+///
+/// let echo = Batcher::new(async |items: Vec<u32>| Ok::<_, Infallible>(items));
+/// echo.drain().await;
+/// assert!(matches!(echo.try_call(7), Err(Rejected::Closed(7))));
+/// # Ok(())
+/// # }
+/// ```
 #[derive_where(Debug)]
 #[non_exhaustive]
 pub enum Rejected<I> {

@@ -4,6 +4,20 @@
 //! nothing of exporters.
 
 /// A reading of a batcher's counters.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::batch::Batcher;
+///
+/// let echo = Batcher::new(async |items: Vec<u32>| Ok::<_, Infallible>(items));
+/// let _ = tokio::join!(echo.call(1), echo.call(2));
+/// assert_eq!(echo.stats().batches, 1); // they shared it
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

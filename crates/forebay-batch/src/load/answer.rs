@@ -18,6 +18,22 @@ use std::hash::{BuildHasher, Hash};
 /// [`WrongCount`](super::LoadError::WrongCount): nobody can tell which of them is missing.
 ///
 /// For a shape of your own: implementers must give one outcome for each of `keys`, in their order, which are all different.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::{collections::HashMap, convert::Infallible};
+///
+/// use forebay::load::Loader;
+///
+/// // By key, where some may be missing.
+/// let lengths = Loader::new(async |words: Vec<&'static str>| {
+///     Ok::<_, Infallible>(words.into_iter().map(|word| (word, word.len())).collect::<HashMap<_, _>>())
+/// });
+/// assert_eq!(lengths.load("weir").await?, Some(4));
+/// # Ok(())
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a fetch cannot answer with `{Self}`",
     note = "it answers with a `HashMap` or `BTreeMap` by key, or in the order of the keys with a `Vec<Option<V>>` or `Vec<Result<Option<V>, E>>`"

@@ -57,6 +57,23 @@ where
 }
 
 /// Chooses a loader's limits; see [`Loader::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+/// use std::time::Duration;
+///
+/// use forebay::load::Loader;
+///
+/// let lengths = Loader::<&'static str, usize, Infallible>::builder()
+///     .max_items(100)
+///     .fetch_timeout(Duration::from_secs(1))
+///     .build(async |words: Vec<&'static str>| Ok(words.into_iter().map(|word| Some(word.len())).collect::<Vec<_>>()));
+/// assert_eq!(lengths.load("weir").await?, Some(4));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct LoaderBuilder<K, V, E> {

@@ -14,6 +14,21 @@ use std::time::Duration;
 use derive_where::derive_where;
 
 /// Why a load did not end with a value, or with the knowledge that there is none.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use forebay::load::{LoadError, Loader};
+///
+/// let odd = Loader::new(async |keys: Vec<u32>| {
+///     let each = keys.into_iter().map(|key| if key % 2 == 0 { Err("even") } else { Ok(Some(key)) });
+///     Ok(each.collect::<Vec<_>>())
+/// });
+/// assert_eq!(odd.load(1).await?, Some(1));
+/// assert!(matches!(odd.load(2).await, Err(LoadError::Key(error)) if *error == "even")); // its own, and no neighbour's
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[derive_where(Clone)]
 #[non_exhaustive]

@@ -3,6 +3,20 @@
 //! Promises: counters only grow, and cost a load one or two relaxed additions. Knows nothing of exporters.
 
 /// A reading of a loader's counters. Taken while it works they are of slightly different moments.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::load::Loader;
+///
+/// let same = Loader::new(async |keys: Vec<u32>| Ok::<_, Infallible>(keys.into_iter().map(Some).collect::<Vec<_>>()));
+/// let _ = tokio::join!(same.load(1), same.load(2), same.load(1));
+/// assert_eq!((same.stats().fetches, same.stats().keys_fetched), (1, 2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

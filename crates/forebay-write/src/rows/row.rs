@@ -3,14 +3,14 @@
 //! Promises: a struct or map takes columns by name, a tuple or list in order, a single value the only column; what does not fit
 //! is an error that names its column. Knows no value: how a cell is read, its database says.
 
-use std::fmt;
-
 use serde::de::value::StrDeserializer;
-use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::system_time;
 use crate::read::ReadError;
+
+pub use super::misfit::Misfit;
 
 /// A row of cells.
 pub trait Row<'de> {
@@ -34,30 +34,6 @@ pub trait Row<'de> {
 
     /// Whether a list that is asked for, where this is the only column, is what the cell is: not a list of the one cell.
     fn is_list(&self, column: usize) -> bool;
-}
-
-/// Why a row or a cell does not fit.
-#[derive(Debug)]
-pub struct Misfit(pub String);
-
-impl Misfit {
-    fn in_column(self, name: &str) -> Self {
-        Self(format!("column {name}: {}", self.0))
-    }
-}
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Misfit {}
-
-impl de::Error for Misfit {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
-    }
 }
 
 /// Reads a row.

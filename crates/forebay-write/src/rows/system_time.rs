@@ -4,7 +4,7 @@
 
 use serde::de::value::MapDeserializer;
 
-use super::row::Misfit;
+use super::misfit::Misfit;
 use crate::moment;
 
 /// As serde calls them.
