@@ -20,9 +20,10 @@ use rand::{Rng, SeedableRng};
 use super::forebay::failed;
 use super::material::{Look, Material};
 use super::ranges::SEED;
-use super::reading::{Kept, OVER_THE_CAP};
+use super::reading::{Kept, OVER_THE_CAP, OVER_THE_CAP_MAX_MIB};
 use super::resident::Watch;
-use super::{PREAD, small};
+use super::small;
+use super::systems::PREAD;
 use crate::closed_loop::two_workers;
 use crate::failure::Failure;
 use crate::goal::{Beside, Goal, Key};
@@ -150,7 +151,7 @@ pub(super) fn goals() -> Vec<Goal> {
             metric: OVER_THE_CAP,
             ours: Key::new(FOREBAY, many_views),
             beside: Beside::Nothing,
-            wanted: Wanted::AtMost(super::OVER_THE_CAP_MAX_MIB),
+            wanted: Wanted::AtMost(OVER_THE_CAP_MAX_MIB),
         },
     ]
 }
@@ -243,7 +244,7 @@ impl FilesTrial {
                         let mut draw = StdRng::seed_from_u64(SEED + reader);
                         let mut buffer = vec![0; READ_BYTES as usize];
                         let mut reads = 0_u64;
-                        while begun.elapsed() < duration {
+                        while reads == 0 || begun.elapsed() < duration {
                             let one = &opened[draw.random_range(0..opened.len())];
                             let place = one.place(&mut draw);
                             one.file
@@ -288,7 +289,7 @@ impl FilesTrial {
                     tokio::spawn(async move {
                         let mut draw = StdRng::seed_from_u64(SEED + reader);
                         let mut reads = 0_u64;
-                        while begun.elapsed() < duration {
+                        while reads == 0 || begun.elapsed() < duration {
                             let one = &opened[draw.random_range(0..opened.len())];
                             let place = one.place(&mut draw);
                             let from = one.begin + place.start;

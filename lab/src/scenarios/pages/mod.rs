@@ -34,19 +34,16 @@ use crate::stopwatch::THROUGHPUT;
 use fio::FIO;
 use material::{Look, Material};
 use readers::Served;
-use reading::{Begins, Kept, OVER_THE_CAP, Open, ReadTrial};
+use reading::{Begins, Kept, OVER_THE_CAP, OVER_THE_CAP_MAX_MIB, Open, ReadTrial};
 use runs::RUNS;
 use sizes::{READERS, Sizes};
 use small::SmallTrial;
-use systems::{Buffer, Foyer, Mapped, Pread};
+use systems::{Buffer, Foyer, Mapped, PREAD, Pread};
 
 const MMAP: &str = "mmap";
-const PREAD: &str = "pread";
 const FOYER: &str = "foyer";
 const FOYER_PACKAGE: &str = "foyer-memory";
 
-/// What the process may hold besides.
-const OVER_THE_CAP_MAX_MIB: f64 = 64.0;
 /// The scenario.
 #[derive(Debug)]
 pub(crate) struct Pages {

@@ -21,6 +21,8 @@ use crate::stopwatch::THROUGHPUT;
 
 /// By how much the resident set was ever over the pool's memory; below zero where it stayed under it.
 pub(super) const OVER_THE_CAP: &str = "resident over the cap";
+/// What the process may hold besides.
+pub(super) const OVER_THE_CAP_MAX_MIB: f64 = 64.0;
 /// With so many readers the memory is followed over time.
 const FOREBAY_LOOKED_AT: u32 = 50;
 

@@ -74,6 +74,9 @@ impl Reader for Arc<Map> {
     }
 }
 
+/// What reports call [`Pread`].
+pub(super) const PREAD: &str = "pread";
+
 /// `pread` through the kernel's cache: a copy into a buffer that each reader keeps.
 pub(super) struct Pread(Arc<File>);
 
