@@ -32,7 +32,7 @@ fn stored(value: &Value) -> ValueRef<'_> {
         Value::Real(real) => ValueRef::Real(*real),
         Value::Text(text) => ValueRef::Text(text.as_bytes()),
         Value::Blob(bytes) => ValueRef::Blob(bytes),
-        Value::Array(_) => unreachable!("SQLite has no arrays"),
+        Value::Array(_) | Value::Unsigned(_) | Value::Timestamp(_) => unreachable!("SQLite stores no such value"),
     }
 }
 

@@ -491,7 +491,7 @@ async fn of_rows_in_each_others_way_the_first_to_arrive_is_written() {
     .await;
     let mysql = database.open().await;
     let sql = "INSERT INTO t (a, b, c) VALUES (?, ?, ?)";
-    let write = |a: i64, b: &str, c: i64| Write::new(sql, vec![a.into(), b.into(), c.into()]);
+    let write = |a: i64, b: &str, c: i64| Write::new(sql, (a, b, c));
     let more = |from: i64| (from..from + 10).map(move |n| write(n, &n.to_string(), 0));
     let answers = together(&mysql, [write(50, "y", 0)].into_iter().chain(more(100)).collect()).await;
     assert_eq!(kind(&answers[0]), Kind::Unique);

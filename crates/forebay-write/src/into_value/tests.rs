@@ -1,5 +1,10 @@
 //! What a newcomer gives, and what becomes of it.
 
+#![allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "it is references that are given"
+)]
+
 use std::time::Duration;
 
 use proptest::prelude::*;

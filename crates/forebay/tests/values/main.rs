@@ -122,8 +122,20 @@ async fn all_kinds(site: Site) {
     .await;
     comes_back_and_is_key(site, DATE_AND_TIME, dates_and_times(), DateTime::clone).await;
     let naive: Vec<NaiveDateTime> = dates_and_times().into_iter().map(naive).collect();
-    comes_back_and_is_key(site, DATE, naive.iter().map(|at| at.date()).collect(), NaiveDate::clone).await;
-    comes_back_and_is_key(site, TIME, naive.iter().map(|at| at.time()).collect(), NaiveTime::clone).await;
+    comes_back_and_is_key(
+        site,
+        DATE,
+        naive.iter().map(NaiveDateTime::date).collect(),
+        NaiveDate::clone,
+    )
+    .await;
+    comes_back_and_is_key(
+        site,
+        TIME,
+        naive.iter().map(NaiveDateTime::time).collect(),
+        NaiveTime::clone,
+    )
+    .await;
     comes_back_and_is_key(site, DATE_AND_TIME, naive, NaiveDateTime::clone).await;
     comes_back_and_is_key(site, ID, ids(), Uuid::clone).await;
     comes_back(site, JSON, documents(), serde_json::Value::clone).await;
