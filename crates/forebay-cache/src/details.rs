@@ -6,6 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the source says of a value beside the value; all of it may be left out. See [`Fetched`](super::Fetched) for how to say it.
+///
+/// ```
+/// use std::time::Duration;
+/// use forebay::cache::Fetched;
+///
+/// let said = Fetched::of(12).fresh_for(Duration::from_secs(5)).tag("prices").details;
+/// assert_eq!((said.fresh_for, &*said.tags[0]), (Some(Duration::from_secs(5)), "prices"));
+/// assert_eq!((said.weight, said.validator), (None, None));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Details {

@@ -16,6 +16,21 @@ use super::answer::State;
 const WAITING_MAX: usize = 4_096;
 
 /// Something that happened; see [`Cache::events`](super::Cache::events).
+///
+/// ```
+/// use forebay::cache::{Event, State};
+///
+/// fn tells<K: std::fmt::Debug>(event: &Event<K>) -> Option<String> {
+///     match event {
+///         Event::Failed { key } => Some(format!("{key:?} was not fetched")),
+///         Event::Lost { events } => Some(format!("{events} events were lost")),
+///         _ => None,
+///     }
+/// }
+///
+/// assert_eq!(tells(&Event::Failed { key: 12 }).unwrap(), "12 was not fetched");
+/// assert_eq!(tells(&Event::Hit { key: 12, state: State::Fresh }), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<K> {
@@ -90,6 +105,30 @@ pub enum Event<K> {
 }
 
 /// A listener's events, in their order; see [`Cache::events`](super::Cache::events).
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::cache::{Cache, Event, Events};
+///
+/// async fn evictions(mut events: Events<u64>) -> u64 {
+///     let mut evicted = 0;
+///     while let Some(event) = events.next().await {
+///         evicted += u64::from(matches!(event, Event::Evicted { .. }));
+///     }
+///     evicted // The cache is gone.
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) }).capacity(1).build();
+/// let counting = tokio::spawn(evictions(squares.events()));
+/// for n in 0..3 {
+///     squares.get(&n).await.unwrap();
+/// }
+/// drop(squares);
+/// assert_eq!(counting.await.unwrap(), 2);
+/// # }
+/// ```
 pub struct Events<K> {
     events: broadcast::Receiver<Event<K>>,
     listeners: Arc<AtomicUsize>,

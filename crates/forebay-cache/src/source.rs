@@ -115,6 +115,20 @@ impl<V> Fetched<V> {
 }
 
 /// What memory has of a key that a fetch is to bring anew, for sources that can tell cheaply that it has not changed.
+///
+/// ```
+/// use forebay::cache::{Fetched, Known};
+///
+/// /// The rows of a table whose `version` grows with each change.
+/// fn row(known: Option<Known<String>>, version: i64, read: impl FnOnce() -> String) -> Fetched<String> {
+///     match known {
+///         Some(known) if known.validator() == Some(&version.to_string()) => known.unchanged(),
+///         _ => Fetched::of(read()).validator(version.to_string()),
+///     }
+/// }
+///
+/// assert_eq!(row(None, 7, || "Ada".to_owned()).value.unwrap(), "Ada");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Known<V> {

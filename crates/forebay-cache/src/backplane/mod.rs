@@ -30,6 +30,14 @@ pub(super) use listening::{Hearing, Listening};
 pub(super) use outbox::{Bounds, Outbox, Own};
 
 /// What has changed.
+///
+/// ```
+/// use forebay::cache::backplane::Change;
+///
+/// // What is sent, and what is heard, are plain data: with the feature `serde` they can be written down.
+/// let changes = vec![Change::Key(12), Change::Tag("prices".to_owned())];
+/// assert_ne!(changes[0], Change::Stale(12));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Change<K> {
@@ -43,7 +51,62 @@ pub enum Change<K> {
     All,
 }
 
-/// Carries changes from each process to all others.
+/// Carries changes from each process to all others. [`redis`] has one; this one carries them between caches of the same process:
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::{Cache, Entry, backplane::{Backplane, Change, Ear}, tier::TierError};
+/// use futures_util::future::BoxFuture;
+/// use tokio::sync::broadcast;
+///
+/// struct Nearby(broadcast::Sender<Vec<Change<u64>>>);
+///
+/// impl Backplane<u64> for Nearby {
+///     fn send<'a>(&'a self, changes: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+///         drop(self.0.send(changes.to_vec())); // Nobody may listen.
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, max_lag: Duration) -> BoxFuture<'a, TierError> {
+///         let mut changes = self.0.subscribe();
+///         Box::pin(async move {
+///             ear.began();
+///             loop {
+///                 // What was sent before this moment is in the channel.
+///                 let now = ear.now();
+///                 while let Ok(changes) = changes.try_recv() {
+///                     ear.heard(changes);
+///                 }
+///                 ear.heard_up_to(now);
+///                 match tokio::time::timeout(max_lag / 4, changes.recv()).await {
+///                     Ok(Ok(changes)) => ear.heard(changes),
+///                     Ok(Err(lost)) => return TierError::failed("listen", lost),
+///                     Err(_) => {}
+///                 }
+///             }
+///         })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let all = broadcast::Sender::new(1_000);
+/// let member = || {
+///     Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+///         .backplane(Nearby(all.clone()), Duration::from_secs(5))
+///         .build()
+/// };
+/// let (one, other) = (member(), member());
+/// while all.receiver_count() < 2 {
+///     tokio::task::yield_now().await; // Until both listen.
+/// }
+/// other.get(&12).await.unwrap();
+/// one.invalidate(&12).await;
+/// while other.get_if_fresh(&12) == Some(Entry::Present(144)) {
+///     tokio::task::yield_now().await; // Until it has heard.
+/// }
+/// # }
+/// ```
 ///
 /// # What a backplane sees to
 /// - What one process sends is heard by every other that [began](Ear::began) to listen before and has not stopped, in the order sent; its own it
