@@ -139,6 +139,8 @@ impl<K: Key> Outbox<K> {
         // Where no runtime was at hand when it changed.
         self.begin(Handle::try_current().ok());
         async move {
+            // Nor when this was made.
+            outbox.begin(Handle::try_current().ok());
             loop {
                 let mut told = std::pin::pin!(outbox.sent.notified());
                 told.as_mut().enable();
@@ -172,6 +174,7 @@ impl<K: Key> Outbox<K> {
         let sending = Sending {
             outbox: Arc::clone(self),
             out: Vec::new(),
+            is_done: false,
         };
         runtime.spawn(sending.run());
     }
@@ -220,10 +223,15 @@ impl<K: Key> Waiting<K> {
 struct Sending<K: Key> {
     outbox: Arc<Outbox<K>>,
     out: Vec<Change<K>>,
+    /// It has said so, and another may send already.
+    is_done: bool,
 }
 
 impl<K: Key> Drop for Sending<K> {
     fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
         let mut waiting = self.outbox.waiting.lock();
         waiting.is_sending = false;
         waiting.put_back(mem::take(&mut self.out), self.outbox.bounds.max);
@@ -241,6 +249,7 @@ impl<K: Key> Sending<K> {
                 self.out = waiting.take();
                 if self.out.is_empty() {
                     waiting.is_sending = false;
+                    self.is_done = true;
                     break;
                 }
                 waiting.latest
