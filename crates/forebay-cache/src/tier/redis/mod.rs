@@ -238,10 +238,13 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                 .arg(1 + keys.len())
                 .arg(self.moment_key())
                 .arg(keys)
-                .arg(whole_ms(REMEMBERS_TAGS_FOR))
-                .ignore();
+                .arg(whole_ms(REMEMBERS_TAGS_FOR));
         }
-        self.send(&request).await
+        let moments: Vec<Vec<u8>> = self.ask(&request, "write to Redis").await?;
+        // What is fetched from now on knows of this.
+        let moment = moments.iter().filter_map(|moment| number(moment)).max();
+        self.moment.fetch_max(moment.unwrap_or(0), Ordering::Relaxed);
+        Ok(())
     }
 
     async fn lease(&self, keys: &[K], hold_for: Duration, grant: Grant) -> Result<Vec<Lease>, TierError> {
