@@ -20,6 +20,9 @@ use super::stripes::Stripes;
 use super::{Grant, Kept, Lease, Tier, TierError};
 use forebay_batch::load::Key;
 
+/// So many leases are asked for at a time.
+const LEASES_A_REQUEST: usize = 512;
+
 /// A handle to all tiers; the last one dropped gives up what cannot be delivered at once.
 pub(crate) struct Tiers<K, V> {
     handle: Arc<Handles<K, V>>,
@@ -163,19 +166,26 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// # Cancel safety
     /// Dropped, a lease may have been granted, which nobody uses until its time is over.
     pub(crate) async fn turns(&self, keys: &[K], grant: Grant) -> Vec<Whose> {
+        let mut turns = Vec::with_capacity(keys.len());
+        // A script a key: all at once could take the server longer than a read may.
+        for some in keys.chunks(LEASES_A_REQUEST) {
+            let Some(granted) = self.turns_at_once(some, grant).await else {
+                break;
+            };
+            turns.extend(granted);
+        }
+        turns.resize(keys.len(), Whose::Own(None));
+        turns
+    }
+
+    /// The same of some. `None`: the tier cannot tell.
+    async fn turns_at_once(&self, keys: &[K], grant: Grant) -> Option<Vec<Whose>> {
         let shared = self.shared();
-        let nobodys = || vec![Whose::Own(None); keys.len()];
-        let (Some(at), Some(hold_for)) = (self.leasing(), shared.settings.lease_for) else {
-            return nobodys();
-        };
+        let (at, hold_for) = (self.leasing()?, shared.settings.lease_for?);
         let level = &shared.levels[at];
         let limit = shared.settings.timeout;
-        if tokio::time::timeout(limit, shared.heard(at, keys)).await.is_err() {
-            return nobodys();
-        }
-        let Some(leave) = level.breaker.admit() else {
-            return nobodys();
-        };
+        tokio::time::timeout(limit, shared.heard(at, keys)).await.ok()?;
+        let leave = level.breaker.admit()?;
         let begun = Instant::now();
         let leases = guarded(limit, async || level.tier.lease_many(keys, hold_for, grant).await).await;
         level.counters.read_latency.add(begun.elapsed());
@@ -187,7 +197,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                     Lease::Held => Whose::Others,
                     Lease::Kept => Whose::Nobodys,
                 };
-                leases.into_iter().map(turn).collect()
+                Some(leases.into_iter().map(turn).collect())
             }
             outcome => {
                 leave.failed();
@@ -195,7 +205,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                     Some(TierError::TimedOut { .. }) => level.counters.timeouts.fetch_add(1, Relaxed),
                     _ => level.counters.errors.fetch_add(1, Relaxed),
                 };
-                nobodys()
+                None
             }
         }
     }

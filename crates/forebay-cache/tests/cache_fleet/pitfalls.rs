@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use forebay_cache::backplane::{Backplane, Change, Ear};
-use forebay_cache::tier::TierError;
 use forebay_cache::tier::sqlite::SqliteTier;
+use forebay_cache::tier::{Abilities, Grant, Kept, Lease, Put, Tier, TierError};
 use futures_util::future::BoxFuture;
 
 /// A backplane that carries nothing, and tells that it hears as a test says.
@@ -283,6 +283,81 @@ async fn what_is_inserted_after_its_tag_was_invalidated_is_there_for_others() {
         assert_eq!(other.get(&round).await.unwrap(), Some(round), "round {round}");
     }
     assert_eq!(database.fetches(), fetches);
+}
+
+/// As that of another host may, where it takes over empty, and its clock is behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_servers_count_that_went_back_keeps_no_tag_from_being_invalidated() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    database.write(1, 10);
+    let cache = || database.cache().tier(tier(redis.address())).build();
+    let (one, other) = (cache(), cache());
+    redis.command(&["SET", "fleet;moment", "9000000000000000"]).unwrap();
+    one.get(&2).await.unwrap();
+    one.settled().await;
+    redis.command(&["FLUSHALL"]).unwrap();
+    one.get(&1).await.unwrap();
+    one.settled().await;
+    assert_eq!(other.get(&1).await.unwrap(), Some(10));
+    assert_eq!(other.stats().flights_by_tier, 1);
+    database.write(1, 20);
+    other.invalidate_tag("all").await;
+    assert_eq!(other.get(&1).await.unwrap(), Some(20));
+}
+
+/// A tier that has nothing, gives every lease, and notes for how many keys at a time.
+#[derive(Clone, Default)]
+struct Lessor(Arc<AtomicU64>);
+
+impl Tier<u64, u64> for Lessor {
+    fn name(&self) -> &str {
+        "lessor"
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<Vec<Option<Kept<u64>>>, TierError>> {
+        Box::pin(std::future::ready(Ok(vec![None; keys.len()])))
+    }
+
+    fn put_many<'a>(&'a self, _: &'a [Put<u64, u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn delete_many<'a>(&'a self, _: &'a [u64]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn clear<'a>(&'a self) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn abilities(&self) -> Abilities {
+        let mut abilities = Abilities::default();
+        abilities.leases = true;
+        abilities
+    }
+
+    fn lease_many<'a>(
+        &'a self,
+        keys: &'a [u64],
+        _: Duration,
+        _: Grant,
+    ) -> BoxFuture<'a, Result<Vec<Lease>, TierError>> {
+        self.0.fetch_max(keys.len() as u64, SeqCst);
+        Box::pin(std::future::ready(Ok(vec![Lease::Granted(1); keys.len()])))
+    }
+}
+
+#[tokio::test]
+async fn many_keys_are_not_leased_all_at_once() {
+    let database = Database::default();
+    let lessor = Lessor::default();
+    let builder = database.cache().tier(lessor.clone());
+    let member = builder.tier_settings(leasing(SECOND)).build();
+    for got in member.get_many(0..5_000).await {
+        got.unwrap();
+    }
+    assert_eq!((database.fetches(), lessor.0.load(SeqCst)), (5_000, 512));
 }
 
 /// While a tag is being invalidated, its values are read from the tier.
