@@ -139,15 +139,17 @@ impl<K: Key> Outbox<K> {
         // Where no runtime was at hand when it changed.
         self.begin(Handle::try_current().ok());
         async move {
-            // Nor when this was made.
-            outbox.begin(Handle::try_current().ok());
             loop {
                 let mut told = std::pin::pin!(outbox.sent.notified());
                 told.as_mut().enable();
                 if outbox.waiting.lock().sent >= number {
                     return;
                 }
+                // Nor when this was made; or the one that sent it is gone.
+                outbox.begin(Handle::try_current().ok());
                 told.await;
+                // One that is shutting down drops what is begun at once, and tells so.
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -232,9 +234,13 @@ impl<K: Key> Drop for Sending<K> {
         if self.is_done {
             return;
         }
-        let mut waiting = self.outbox.waiting.lock();
-        waiting.is_sending = false;
-        waiting.put_back(mem::take(&mut self.out), self.outbox.bounds.max);
+        {
+            let mut waiting = self.outbox.waiting.lock();
+            waiting.is_sending = false;
+            waiting.put_back(mem::take(&mut self.out), self.outbox.bounds.max);
+        }
+        // Who waits for it begins another.
+        self.outbox.sent.notify_waiters();
     }
 }
 

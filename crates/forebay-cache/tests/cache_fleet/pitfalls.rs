@@ -22,6 +22,9 @@ struct Told {
     begun: AtomicU64,
     is_silent: AtomicBool,
     flaps: AtomicBool,
+    /// Sendings begun, and whether they hang.
+    sendings: AtomicU64,
+    hangs: AtomicBool,
 }
 
 impl Wire {
@@ -34,7 +37,14 @@ impl Wire {
 
 impl Backplane<u64> for Wire {
     fn send<'a>(&'a self, _: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
-        Box::pin(std::future::ready(Ok(())))
+        self.0.sendings.fetch_add(1, SeqCst);
+        let hangs = self.0.hangs.load(SeqCst);
+        Box::pin(async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        })
     }
 
     fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, _: Duration) -> BoxFuture<'a, TierError> {
@@ -143,6 +153,25 @@ fn what_is_written_outside_of_a_runtime_is_sent_when_it_is_awaited() {
         assert!(settled.is_ok(), "{name}: nobody sends it");
     }
     assert_eq!(redis.command(&["EXISTS", "fleet:1"]).unwrap(), ":0\r\n");
+}
+
+#[test]
+fn what_a_runtime_that_ended_had_not_sent_is_sent_by_the_one_in_which_it_is_awaited() {
+    let (first, second) = (runtime(), runtime());
+    let wire = Wire::default();
+    wire.0.hangs.store(true, SeqCst);
+    let database = Database::default();
+    let (member, settled) = first.block_on(async {
+        let member = database.cache().backplane(wire.clone(), SECOND).build();
+        let settled = member.invalidate(&1);
+        (member, settled)
+    });
+    let waiting = second.spawn(async { tokio::time::timeout(5 * SECOND, settled).await.is_ok() });
+    second.block_on(until("it is being sent", async || wire.0.sendings.load(SeqCst) > 0));
+    wire.0.hangs.store(false, SeqCst);
+    first.shutdown_background();
+    assert!(second.block_on(waiting).unwrap(), "nobody sends it");
+    drop(member);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
