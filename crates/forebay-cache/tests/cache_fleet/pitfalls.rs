@@ -509,7 +509,7 @@ async fn odd_tags_are_tags() {
         }
     };
     let settings = || {
-        let mut settings = leasing(SECOND);
+        let mut settings = leasing(60 * SECOND);
         settings.timeout = 5 * SECOND;
         settings.change_timeout = 5 * SECOND;
         settings
