@@ -116,6 +116,10 @@ where
         self.tags.invalidate(tag);
         let tag = Arc::from(tag);
         let replaced = self.tiers.invalidate_tag(&tag, by);
+        if !self.tiers.is_empty() {
+            // What a tier said before it knew of this, to who asked after memory did.
+            self.tags.invalidate(&tag);
+        }
         quietly(|| drop(replaced));
         self.events.tell(|| Event::TagInvalidated {
             tag,

@@ -31,7 +31,7 @@ use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Fetched, Known};
 use super::stats::count;
-use super::tier::{Before, Grant, Kept, Whose};
+use super::tier::{Before, Found, Grant, Whose};
 use super::trip::{ByTiers, Leg, Trip};
 use super::waits;
 use forebay_batch::load::Key;
@@ -109,7 +109,7 @@ where
         };
         let others = self.leave_with_leases(&mut travelling).await;
         if !others.legs.is_empty() {
-            let until = tokio::time::Instant::now() + lease_for;
+            let until = tokio::time::Instant::now() + lease_for.min(CENTURY);
             self.wait_for_others(others, until).await;
         }
     }
@@ -209,10 +209,14 @@ where
     }
 
     /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
-    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>, asked: Asked) -> Option<(Record<V>, State)> {
+    /// One of a tier that others do not change is as it was when it was fetched: what they have changed since may not have been heard.
+    fn good_enough(&self, leg: &Leg<K, V, E>, found: Found<V>, asked: Asked) -> Option<(Record<V>, State)> {
+        let Found { kept, is_shared } = found;
         let fetched_at_ms = self.time.read_off_the_wall(kept.fetched_at);
-        let record = self.record(leg.hash, kept.value, kept.details, fetched_at_ms, asked.since);
-        let record = self.learnt(record, asked);
+        let mut record = self.record(leg.hash, kept.value, kept.details, fetched_at_ms, asked.since);
+        if is_shared {
+            record = self.learnt(record, asked);
+        }
         let now_ms = self.time.now();
         let standing = || record.standing(now_ms, &self.terms);
         let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
@@ -343,8 +347,11 @@ where
             self.flights.land(*hash, flight, || {
                 // A tag of it was invalidated meanwhile: it is for those who waited.
                 holds.then(|| {
-                    let replaced = for_tiers.take().map(|prepared| self.tiers.fill(prepared, leg.lease));
-                    (replaced, self.shelve(*hash, key, weight, &mut entry))
+                    let still_holds = || landed.tagged.as_ref().is_none_or(|tagged| tagged.holds());
+                    let filled = for_tiers
+                        .take()
+                        .map(|prepared| self.tiers.fill(prepared, leg.lease, still_holds));
+                    (filled, self.shelve(*hash, key, weight, &mut entry))
                 })
             })
         };
@@ -368,9 +375,12 @@ where
             });
         });
         let replaced = match kept {
-            Some((replaced, shelved)) => {
+            Some((filled, shelved)) => {
                 self.shelved(*hash, shelved);
-                replaced
+                if filled.as_ref().is_none_or(|filled| !filled.ends_lease) {
+                    self.end_lease(leg);
+                }
+                filled
             }
             None => {
                 count(&self.counters.late_dropped);
@@ -422,6 +432,9 @@ where
         called_off
     }
 }
+
+/// It is for ever, and can be added to now.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How soon a tier is asked again whether another process has brought a value, at first and at last.
 const FIRST_LOOK: Duration = Duration::from_millis(1);

@@ -322,7 +322,9 @@ where
             .tagged
             .as_ref()
             .is_none_or(|tagged| tagged.held_at(self.asked.since));
-        !holds || !self.core.terms.news.cover(landed.learnt_ms, self.asked.at_ms)
+        // What was so when this reader asked, or later, is what it asked for, whether changes are heard by now or not.
+        let is_late = landed.learnt_ms < self.asked.at_ms;
+        !holds || (is_late && !self.core.terms.news.cover(landed.learnt_ms, self.asked.at_ms))
     }
 
     /// What the flight brings.

@@ -6,7 +6,8 @@
 //! - It is sent until the backplane has taken it, however often that takes; what is sent again is heard again, which does no harm.
 //! - **An entry is served no longer than `max_lag` after another process's change of it was sent**, whatever becomes of connections, the
 //!   server or this process: while nothing is heard, entries are served until they are so old; and when it is heard again, what was known
-//!   before is not believed.
+//!   before is not believed. A tier that is not shared is a process's memory in this too: its copies count from their fetch, so after a restart
+//!   they are fetched anew once others are heard.
 //! - No value travels, so none can come late: who hears of a change forgets, supersedes its flights, and asks again.
 //! - Bounded: where more keys wait than tiers may owe, all are told to forget all.
 //!

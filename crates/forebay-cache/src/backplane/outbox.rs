@@ -145,7 +145,11 @@ impl<K: Key> Outbox<K> {
                 if outbox.waiting.lock().sent >= number {
                     return;
                 }
+                // Nor when this was made; or the one that sent it is gone.
+                outbox.begin(Handle::try_current().ok());
                 told.await;
+                // One that is shutting down drops what is begun at once, and tells so.
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -172,6 +176,7 @@ impl<K: Key> Outbox<K> {
         let sending = Sending {
             outbox: Arc::clone(self),
             out: Vec::new(),
+            is_done: false,
         };
         runtime.spawn(sending.run());
     }
@@ -220,13 +225,22 @@ impl<K: Key> Waiting<K> {
 struct Sending<K: Key> {
     outbox: Arc<Outbox<K>>,
     out: Vec<Change<K>>,
+    /// It has said so, and another may send already.
+    is_done: bool,
 }
 
 impl<K: Key> Drop for Sending<K> {
     fn drop(&mut self) {
-        let mut waiting = self.outbox.waiting.lock();
-        waiting.is_sending = false;
-        waiting.put_back(mem::take(&mut self.out), self.outbox.bounds.max);
+        if self.is_done {
+            return;
+        }
+        {
+            let mut waiting = self.outbox.waiting.lock();
+            waiting.is_sending = false;
+            waiting.put_back(mem::take(&mut self.out), self.outbox.bounds.max);
+        }
+        // Who waits for it begins another.
+        self.outbox.sent.notify_waiters();
     }
 }
 
@@ -241,6 +255,7 @@ impl<K: Key> Sending<K> {
                 self.out = waiting.take();
                 if self.out.is_empty() {
                     waiting.is_sending = false;
+                    self.is_done = true;
                     break;
                 }
                 waiting.latest

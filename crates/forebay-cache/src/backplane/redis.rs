@@ -1,8 +1,8 @@
 //! Changes travel by Redis' or Valkey's publish and subscribe.
 //!
 //! Promises: sent is what the server has taken; heard is what it sent on a connection that answers pings. Messages that cannot be read (of
-//! another version, or another type of keys) are heard as a change of everything: something has changed, and nobody knows what. A process does
-//! not hear itself.
+//! another version, or another type of keys) are heard as a change of everything: something has changed, and nobody knows what. A key that cannot be
+//! written down is sent as one. A process does not hear itself.
 //!
 //! Does not know Cluster and Sentinel.
 
@@ -87,7 +87,10 @@ impl<K> RedisBackplane<K> {
 
 impl<K: Serialize + DeserializeOwned + Send + Sync + 'static> RedisBackplane<K> {
     async fn publish(&self, changes: &[Change<K>]) -> Result<(), TierError> {
-        let message = postcard::to_extend(&(self.own, changes), vec![VERSION])
+        // A key that cannot be written down has changed all the same.
+        let message = self
+            .written(changes)
+            .or_else(|_| self.written(&[Change::All]))
             .map_err(|error| TierError::failed("write a change down", error))?;
         let mut publish = cmd("PUBLISH");
         publish.arg(&self.channel).arg(message);
@@ -96,6 +99,10 @@ impl<K: Serialize + DeserializeOwned + Send + Sync + 'static> RedisBackplane<K> 
             .run(async |connection| publish.query_async(connection).await)
             .await;
         published.map(drop).map_err(failed("publish to Redis"))
+    }
+
+    fn written(&self, changes: &[Change<K>]) -> postcard::Result<Vec<u8>> {
+        postcard::to_extend(&(self.own, changes), vec![VERSION])
     }
 
     async fn hear(&self, ear: &dyn Ear<K>, max_lag: Duration) -> Result<(), TierError> {

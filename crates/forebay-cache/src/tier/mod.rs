@@ -66,7 +66,7 @@ pub(crate) use guarded::guarded;
 pub(crate) use key::check_namespace;
 pub use settings::TierSettings;
 pub use stats::{BreakerState, LATENCY_BOUNDS, Latency, TierStats};
-pub(crate) use tiers::{Before, By, Prepared, Tiers, Whose};
+pub(crate) use tiers::{Before, By, Found, Prepared, Tiers, Whose};
 
 #[cfg(feature = "tier-codec")]
 pub use codec::{Codec, CodecError, Json, Postcard};

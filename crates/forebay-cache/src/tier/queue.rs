@@ -7,14 +7,15 @@
 //!   the changes that came after it.
 //! - While something is owed of a key, waiting or out, the key is barred: not to be read.
 //! - A failed put that stood for a deletion becomes that deletion. A failed offer is dropped. While the tier refuses puts (full,
-//!   read-only) deletions go on; while it refuses deletions nothing is offered.
+//!   read-only) deletions go on; while it refuses deletions nothing is offered. One that refuses to invalidate tags holds up
+//!   nothing else.
 //! - Bounded: waiting and out together are at most `max` keys. Over it offers are dropped, oldest first if something owed needs the
 //!   place; with no offer left, everything is emptied into one clear and a watermark.
 //!
 //! Does not know tiers or tasks: it is told the time, what became of a batch, and what is to change. Its lock is its owner's; of user
 //! code it runs only `Hash`, `Eq` and `Clone` of keys: values that are done with are handed out, to be dropped elsewhere.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -78,6 +79,8 @@ pub(super) struct Queue<K, V> {
     watermark: Option<SystemTime>,
     /// Of deletions and clears.
     deletions: Backoff,
+    /// Of tags: a tier that refuses them may take deletions.
+    tag_changes: Backoff,
     puts: Backoff,
     /// The number of the latest change.
     latest: u64,
@@ -126,6 +129,7 @@ impl<K: Key, V> Queue<K, V> {
             clear_out: None,
             watermark: None,
             deletions: Backoff::new(retry_after),
+            tag_changes: Backoff::new(retry_after),
             puts: Backoff::new(retry_after),
             latest: 0,
             is_draining: false,
@@ -206,7 +210,7 @@ impl<K: Key, V> Queue<K, V> {
     }
 
     /// The tags that must not be read now.
-    pub(super) fn barred_tags(&self) -> Vec<Arc<str>> {
+    pub(super) fn barred_tags(&self) -> HashSet<Arc<str>> {
         self.tags.keys().chain(self.tags_out.keys()).cloned().collect()
     }
 
@@ -246,7 +250,7 @@ impl<K: Key, V> Queue<K, V> {
             self.out.is_empty() && self.tags_out.is_empty() && self.clear_out.is_none(),
             "one batch at a time"
         );
-        let owes = self.clear.is_some() || !self.tags.is_empty() || !self.owed.is_empty();
+        let owes = self.clear.is_some() || !self.owed.is_empty();
         if self.deletions.is_on(now) && owes {
             self.drop_offers(dropped);
             return Work::Wait(self.deletions.until.unwrap_or(now));
@@ -255,7 +259,7 @@ impl<K: Key, V> Queue<K, V> {
             self.clear_out = Some(since);
             return Work::Clear;
         }
-        if !self.tags.is_empty() {
+        if !self.tags.is_empty() && !self.tag_changes.is_on(now) {
             self.tags_out = mem::take(&mut self.tags);
             return Work::Tags(self.tags_out.keys().cloned().collect());
         }
@@ -292,6 +296,9 @@ impl<K: Key, V> Queue<K, V> {
         }
         self.out_since = self.out.values().map(|sent| sent.since).min();
         if self.out.is_empty() {
+            if !self.tags.is_empty() {
+                return Work::Wait(self.tag_changes.until.unwrap_or(now));
+            }
             self.is_draining = false;
             return Work::Nothing;
         }
@@ -326,7 +333,7 @@ impl<K: Key, V> Queue<K, V> {
 
     /// The tags are back.
     pub(super) fn tags_finished(&mut self, acknowledged: bool, now: Instant) {
-        self.deletions.note(Some(acknowledged), now);
+        self.tag_changes.note(Some(acknowledged), now);
         if acknowledged {
             self.tags_out.clear();
         } else {
@@ -374,7 +381,8 @@ impl<K: Key, V> Queue<K, V> {
     /// The tier works again, as its reads say: what waits need not wait longer. Returns whether something did.
     pub(super) fn recovered(&mut self) -> bool {
         self.puts.until = None;
-        self.deletions.until.take().is_some()
+        let tags_waited = self.tag_changes.until.take().is_some();
+        self.deletions.until.take().is_some() || tags_waited
     }
 
     fn len(&self) -> usize {

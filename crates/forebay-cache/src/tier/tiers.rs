@@ -20,6 +20,9 @@ use super::stripes::Stripes;
 use super::{Grant, Kept, Lease, Tier, TierError};
 use forebay_batch::load::Key;
 
+/// So many leases are asked for at a time.
+const LEASES_A_REQUEST: usize = 512;
+
 /// A handle to all tiers; the last one dropped gives up what cannot be delivered at once.
 pub(crate) struct Tiers<K, V> {
     handle: Arc<Handles<K, V>>,
@@ -34,6 +37,14 @@ pub(crate) struct Prepared<K, V> {
     key: K,
     /// One for each tier, the lowest first; none for one that is not to have it.
     offers: Vec<Option<Offer<V>>>,
+}
+
+/// What a tier has of a key.
+#[derive(Debug)]
+pub(crate) struct Found<V> {
+    pub(crate) kept: Kept<V>,
+    /// The tier is one that other processes change too: what they have changed is not there any more.
+    pub(crate) is_shared: bool,
 }
 
 /// What was known of the tiers before a value was fetched.
@@ -73,6 +84,14 @@ pub(crate) enum Whose {
 #[must_use = "it is to be dropped where no lock is held"]
 pub(crate) struct Replaced<V> {
     _offers: Vec<Offer<V>>,
+}
+
+/// What became of a fetched value.
+#[must_use = "it is to be dropped where no lock is held"]
+pub(crate) struct Filled<V> {
+    _replaced: Replaced<V>,
+    /// A put is on its way that ends the lease; else nothing is.
+    pub(crate) ends_lease: bool,
 }
 
 fn one_of<V>(offers: &mut Vec<Option<Offer<V>>>) -> Option<Offer<V>> {
@@ -147,19 +166,26 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// # Cancel safety
     /// Dropped, a lease may have been granted, which nobody uses until its time is over.
     pub(crate) async fn turns(&self, keys: &[K], grant: Grant) -> Vec<Whose> {
+        let mut turns = Vec::with_capacity(keys.len());
+        // A script a key: all at once could take the server longer than a read may.
+        for some in keys.chunks(LEASES_A_REQUEST) {
+            let Some(granted) = self.turns_at_once(some, grant).await else {
+                break;
+            };
+            turns.extend(granted);
+        }
+        turns.resize(keys.len(), Whose::Own(None));
+        turns
+    }
+
+    /// The same of some. `None`: the tier cannot tell.
+    async fn turns_at_once(&self, keys: &[K], grant: Grant) -> Option<Vec<Whose>> {
         let shared = self.shared();
-        let nobodys = || vec![Whose::Own(None); keys.len()];
-        let (Some(at), Some(hold_for)) = (self.leasing(), shared.settings.lease_for) else {
-            return nobodys();
-        };
+        let (at, hold_for) = (self.leasing()?, shared.settings.lease_for?);
         let level = &shared.levels[at];
         let limit = shared.settings.timeout;
-        if tokio::time::timeout(limit, shared.heard(at, keys)).await.is_err() {
-            return nobodys();
-        }
-        let Some(leave) = level.breaker.admit() else {
-            return nobodys();
-        };
+        tokio::time::timeout(limit, shared.heard(at, keys)).await.ok()?;
+        let leave = level.breaker.admit()?;
         let begun = Instant::now();
         let leases = guarded(limit, async || level.tier.lease_many(keys, hold_for, grant).await).await;
         level.counters.read_latency.add(begun.elapsed());
@@ -171,7 +197,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                     Lease::Held => Whose::Others,
                     Lease::Kept => Whose::Nobodys,
                 };
-                leases.into_iter().map(turn).collect()
+                Some(leases.into_iter().map(turn).collect())
             }
             outcome => {
                 leave.failed();
@@ -179,7 +205,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                     Some(TierError::TimedOut { .. }) => level.counters.timeouts.fetch_add(1, Relaxed),
                     _ => level.counters.errors.fetch_add(1, Relaxed),
                 };
-                nobodys()
+                None
             }
         }
     }
@@ -208,7 +234,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     ///
     /// # Cancel safety
     /// Dropped, it has read and nothing else.
-    pub(crate) async fn get_many(&self, keys: &[K]) -> Vec<Option<Kept<V>>> {
+    pub(crate) async fn get_many(&self, keys: &[K]) -> Vec<Option<Found<V>>> {
         let shared = self.shared();
         // By key: what was found, and in which tier.
         let mut found: Vec<Option<(usize, Kept<V>)>> = keys.iter().map(|_| None).collect();
@@ -236,7 +262,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         found: Vec<Option<(usize, Kept<V>)>>,
         begun: u64,
         before: &Before,
-    ) -> Vec<Option<Kept<V>>> {
+    ) -> Vec<Option<Found<V>>> {
         let shared = self.shared();
         let leasing = self.leasing();
         let (now, wall) = (Instant::now(), (shared.settings.wall_clock)());
@@ -292,9 +318,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         found
             .map(|(entry, holds)| {
                 let (at, kept) = entry?;
-                let counters = &shared.levels[at].counters;
+                let Level { counters, tier, .. } = &shared.levels[at];
                 add(if holds { &counters.hits } else { &counters.misses }, 1);
-                holds.then_some(kept)
+                let is_shared = tier.abilities().shared;
+                holds.then_some(Found { kept, is_shared })
             })
             .collect()
     }
@@ -319,7 +346,13 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
 
     /// A fetched value: offered to every tier. To one that gives leases only with one, which nobody has taken away since: else it may be older
     /// than what others have written there.
-    pub(crate) fn fill(&self, prepared: Prepared<K, V>, lease: Option<u64>) -> Replaced<V> {
+    /// `still_holds` is asked when nothing can be invalidated meanwhile: a tier that keeps no tags would not forget it.
+    pub(crate) fn fill(
+        &self,
+        prepared: Prepared<K, V>,
+        lease: Option<u64>,
+        still_holds: impl Fn() -> bool,
+    ) -> Filled<V> {
         let Prepared { key, mut offers } = prepared;
         if let Some(at) = self.leasing() {
             let place = offers.len() - 1 - at;
@@ -329,10 +362,22 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 .map(|offer| Offer { lease, ..offer });
         }
         let now = Instant::now();
-        self.change(key, |queue, key| match one_of(&mut offers) {
-            Some(offer) => queue.offer(key, offer, now),
+        let mut ends_lease = false;
+        let replaced = self.change(key, |queue, key| match one_of(&mut offers) {
+            // By the time it came there it would be nothing.
+            Some(offer) if offer.until <= now || !still_holds() => Taken::Waits(Some(offer)),
+            Some(offer) => {
+                let has_lease = offer.lease.is_some();
+                let taken = queue.offer(key, offer, now);
+                ends_lease |= has_lease && matches!(taken, Taken::Waits(_));
+                taken
+            }
             None => Taken::Waits(None),
-        })
+        });
+        Filled {
+            _replaced: replaced,
+            ends_lease,
+        }
     }
 
     /// The application's own value: no older one is read from now on.
@@ -398,15 +443,13 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<K, V> {
         let handle = Arc::clone(&self.handle);
         let shared = &handle.shared;
-        let (mut numbers, mut to_drain) = (Vec::new(), Vec::new());
-        for (at, queue) in shared.state.lock().queues.iter_mut().enumerate() {
-            numbers.push(queue.latest());
-            // Where no runtime was at hand when it was asked.
-            to_drain.extend(begin_draining(queue, at));
-        }
-        self.drain(to_drain);
+        let numbers: Vec<u64> = shared.state.lock().queues.iter().map(Queue::latest).collect();
+        // Where no runtime was at hand when it was asked.
+        shared.drain_all();
         async move {
             let shared = &handle.shared;
+            // Nor when this was made.
+            shared.drain_all();
             loop {
                 let mut told = std::pin::pin!(shared.settling.notified());
                 // Before the look, so that what happens after it is heard of.
@@ -504,26 +547,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         Replaced { _offers: dropped }
     }
 
-    /// Starts the tasks that empty these queues. Not under the lock: a runtime that has shut down drops the task at once.
     fn drain(&self, to_drain: Vec<usize>) {
-        let shared = self.shared();
-        if to_drain.is_empty() {
-            return;
-        }
-        match (shared.runtime)() {
-            Some(runtime) => {
-                for at in to_drain {
-                    drain::begin(shared, at, &runtime);
-                }
-            }
-            // The next change, from within a runtime, takes these along.
-            None => {
-                let mut state = shared.state.lock();
-                for at in to_drain {
-                    state.queues[at].is_draining = false;
-                }
-            }
-        }
+        self.shared().drain(to_drain);
     }
 }
 
@@ -546,6 +571,36 @@ impl TierSettings {
 }
 
 impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
+    /// Starts the tasks that empty the queues in which something waits, where none does.
+    fn drain_all(self: &Arc<Self>) {
+        let mut to_drain = Vec::new();
+        for (at, queue) in self.state.lock().queues.iter_mut().enumerate() {
+            to_drain.extend(begin_draining(queue, at));
+        }
+        self.drain(to_drain);
+    }
+
+    /// Starts the tasks that empty these queues. Not under the lock: a runtime that has shut down drops the task at once.
+    fn drain(self: &Arc<Self>, to_drain: Vec<usize>) {
+        if to_drain.is_empty() {
+            return;
+        }
+        match (self.runtime)() {
+            Some(runtime) => {
+                for at in to_drain {
+                    drain::begin(self, at, &runtime);
+                }
+            }
+            // The next change, from within a runtime, takes these along; or who waits for it.
+            None => {
+                let mut state = self.state.lock();
+                for at in to_drain {
+                    state.queues[at].is_draining = false;
+                }
+            }
+        }
+    }
+
     /// Waits until the tier has heard of what was written of these keys.
     async fn heard(&self, at: usize, keys: &[K]) {
         loop {
@@ -568,10 +623,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         let counters = &level.counters;
         add(&counters.gets, wanted.len());
         let all = wanted.len();
-        let (watermark, barred_tags) = {
+        let watermark = {
             let queue = &self.state.lock().queues[at];
             wanted.retain(|place| !queue.is_barred(&keys[*place]));
-            (queue.watermark(), queue.barred_tags())
+            queue.watermark()
         };
         add(&counters.barred, all - wanted.len());
         if wanted.is_empty() {
@@ -581,6 +636,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
             add(&counters.skipped, 1);
             return Vec::new();
         };
+        // They may be many, while a tier is away and not asked.
+        let barred_tags = self.state.lock().queues[at].barred_tags();
         let some: Vec<K>;
         let asked = if wanted.len() == keys.len() {
             keys

@@ -8,6 +8,7 @@
 mod changes;
 mod cuts;
 mod leases;
+mod pitfalls;
 mod processes;
 
 use std::collections::HashMap;

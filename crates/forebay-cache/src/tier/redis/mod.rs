@@ -50,7 +50,8 @@ const REMEMBERS_TAGS_FOR: Duration = Duration::from_secs(30 * 86_400);
 pub struct RedisTier<K, V> {
     link: Link,
     form: Form<K, V>,
-    /// The latest moment that was read; 0 before the first read.
+    /// The moment that was read last; 0 before the first read. Not the latest of those: a server that lost its count, and whose clock is behind
+    /// the one before, begins a lower one. One that is too low costs a miss.
     moment: AtomicU64,
 }
 
@@ -97,7 +98,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         let mut stored = self.get(&[&[&moment][..], &asked].concat()).await?.into_iter();
         let moment = stored.next().flatten();
         match moment.as_deref().and_then(number) {
-            Some(moment) => drop(self.moment.fetch_max(moment, Ordering::Relaxed)),
+            Some(moment) => self.moment.store(moment, Ordering::Relaxed),
             None => self.begin_moments().await,
         }
         let mut open = |key: &Option<Vec<u8>>| {
@@ -222,7 +223,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         match self.ask::<Vec<Vec<u8>>>(&request, "begin a count in Redis").await {
             Ok(moments) => {
                 let moment = moments.first().and_then(|moment| number(moment));
-                self.moment.fetch_max(moment.unwrap_or(0), Ordering::Relaxed);
+                self.moment.store(moment.unwrap_or(0), Ordering::Relaxed);
             }
             Err(error) => tracing::debug!(%error, "tags have no moment"),
         }
@@ -238,10 +239,13 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                 .arg(1 + keys.len())
                 .arg(self.moment_key())
                 .arg(keys)
-                .arg(whole_ms(REMEMBERS_TAGS_FOR))
-                .ignore();
+                .arg(whole_ms(REMEMBERS_TAGS_FOR));
         }
-        self.send(&request).await
+        let moments: Vec<Vec<u8>> = self.ask(&request, "write to Redis").await?;
+        // What is fetched from now on knows of this.
+        let moment = moments.iter().filter_map(|moment| number(moment)).max();
+        self.moment.store(moment.unwrap_or(0), Ordering::Relaxed);
+        Ok(())
     }
 
     async fn lease(&self, keys: &[K], hold_for: Duration, grant: Grant) -> Result<Vec<Lease>, TierError> {

@@ -11,8 +11,12 @@ redis.call('SET', KEYS[1], string.format('%.0f', time[1] * 1000000 + time[2]), '
 return redis.call('GET', KEYS[1])
 ";
 
-/// The next moment of `KEYS[1]` is the one at which the tags behind it were invalidated; kept for `ARGV[1]` milliseconds.
+/// The next moment of `KEYS[1]`, which it answers, is the one at which the tags behind it were invalidated; kept for `ARGV[1]` milliseconds.
+///
+/// A tag that the server does not know stays unknown: nothing that carries it is read, and what is put later begins at a moment that is no
+/// earlier. `PERSIST` changes nothing, but it is a write that a server takes which is full; after it the server takes the others of a script too.
 pub(super) const INVALIDATE: &str = "
+redis.call('PERSIST', KEYS[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local last = tonumber(redis.call('GET', KEYS[1]) or '0')
@@ -20,9 +24,9 @@ if now <= last then now = last + 1 end
 local moment = string.format('%.0f', now)
 redis.call('SET', KEYS[1], moment)
 for i = 2, #KEYS do
-  redis.call('SET', KEYS[i], moment, 'PX', ARGV[1])
+  redis.call('SET', KEYS[i], moment, 'XX', 'PX', ARGV[1])
 end
-return 1
+return moment
 ";
 
 /// What `LEASE` answers when a value is there.
@@ -41,10 +45,10 @@ return 1
 ";
 
 /// Puts the value `ARGV[2]` at `KEYS[1]` for `ARGV[3]` milliseconds: if the lease `ARGV[1]` is empty, or still the one at `KEYS[2]`, which
-/// ends. Tags, `KEYS[4]` and so on, that nobody knows of any more begin at the present moment of `KEYS[3]`.
+/// ends. Tags, `KEYS[4]` and so on, that nobody knows of any more begin at the present moment of `KEYS[3]`. The lease is ended last: a server
+/// that is full refuses the first write of a script, but not those behind one that it took.
 pub(super) const PUT: &str = "
 if ARGV[1] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-redis.call('UNLINK', KEYS[2])
 if #KEYS > 3 then
   local moment = redis.call('GET', KEYS[3])
   if not moment then
@@ -60,5 +64,6 @@ if #KEYS > 3 then
   end
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+redis.call('UNLINK', KEYS[2])
 return 1
 ";

@@ -191,7 +191,11 @@ fn settings() -> TierSettings {
 /// Changes in one go, as no lock of the core is held here.
 impl<V: Clone + Send + Sync + 'static> Tiers<u64, V> {
     fn fill_with(&self, put: Put<u64, V>) {
-        drop(self.fill(self.prepare(put.key, put.kept, put.keep_for, &self.before()), None));
+        drop(self.fill(
+            self.prepare(put.key, put.kept, put.keep_for, &self.before()),
+            None,
+            || true,
+        ));
     }
 
     fn insert_with(&self, put: Put<u64, V>) {
@@ -220,7 +224,10 @@ fn put(key: u64, value: u64, fetched_at: SystemTime) -> Put<u64, u64> {
 
 async fn read(tiers: &Tiers<u64, u64>, keys: &[u64]) -> Vec<Option<u64>> {
     let found = tiers.get_many(keys).await;
-    found.into_iter().map(|kept| kept.and_then(|kept| kept.value)).collect()
+    found
+        .into_iter()
+        .map(|found| found.and_then(|found| found.kept.value))
+        .collect()
 }
 
 fn stats(tiers: &Tiers<u64, u64>) -> TierStats {
