@@ -54,6 +54,7 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let owned = key.to_owned();
+        self.source.invalidate(&owned);
         self.forget(hash, &owned, By::This);
         self.tell(|outbox, runtime| outbox.key(owned, false, runtime));
     }
@@ -65,24 +66,30 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let owned = key.to_owned();
+        self.source.invalidate(&owned);
         self.take_for_stale(hash, &owned, By::This);
         self.tell(|outbox, runtime| outbox.key(owned, true, runtime));
     }
 
     /// What carries the tag, and is known or on its way, is not believed any more; nor in other processes.
     pub(super) fn invalidate_tag(&self, tag: &str) {
+        self.source.invalidate_tag(tag);
         self.forget_tag(tag, By::This);
         self.tell(|outbox, runtime| outbox.tag(tag, runtime));
     }
 
     /// Forgets everything, here, in all tiers, and in other processes.
     pub(super) fn clear(&self) {
+        for key in self.flights.keys() {
+            self.source.invalidate(&key);
+        }
+        self.source.invalidate_all();
         self.forget_all(By::This);
         self.tell(Outbox::all);
     }
 
+    /// The key is not believed any more; nor by the source, who says so first.
     pub(super) fn forget(&self, hash: u64, key: &K, by: By) {
-        self.source.invalidate(key);
         let for_tiers = (!self.tiers.is_empty()).then(|| key.clone());
         let replaced = self.flights.supersede(hash, key, || {
             self.store.remove(hash, key);
@@ -98,7 +105,6 @@ where
 
     /// What flies already may have read before the change, and is not kept.
     pub(super) fn take_for_stale(&self, hash: u64, key: &K, by: By) {
-        self.source.invalidate(key);
         let for_tiers = (!self.tiers.is_empty()).then(|| key.clone());
         let replaced = self.flights.supersede(hash, key, || {
             self.store.peek(hash, key, Record::mark_stale);
@@ -112,7 +118,6 @@ where
     }
 
     pub(super) fn forget_tag(&self, tag: &str, by: By) {
-        self.source.invalidate_tag(tag);
         self.tags.invalidate(tag);
         let tag = Arc::from(tag);
         let replaced = self.tiers.invalidate_tag(&tag, by);
@@ -128,10 +133,6 @@ where
     }
 
     pub(super) fn forget_all(&self, by: By) {
-        for key in self.flights.keys() {
-            self.source.invalidate(&key);
-        }
-        self.source.invalidate_all();
         let replaced = self.flights.supersede_all(|| {
             self.store.clear();
             (!self.tiers.is_empty()).then(|| self.tiers.clear(by))

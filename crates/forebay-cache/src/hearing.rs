@@ -23,6 +23,13 @@ where
         }
     }
 
+    fn source_hears_of_all(&self) {
+        for key in self.flights.keys() {
+            self.source.heard(&Change::Key(key));
+        }
+        self.source.heard(&Change::All);
+    }
+
     /// Begins to listen to the others, if there are any and nothing listens.
     pub(super) fn listen(self: &Arc<Self>) {
         if let (Some(listening), Some(runtime)) = (&self.listening, self.runtime()) {
@@ -38,10 +45,7 @@ where
     E: Send + Sync + 'static,
 {
     fn began_to_hear(&self) {
-        for key in self.flights.keys() {
-            self.source.invalidate(&key);
-        }
-        self.source.invalidate_all();
+        self.source_hears_of_all();
         // What flies may have read before a change that was not heard.
         self.flights.supersede_all(|| self.terms.news.begin_at(self.time.now()));
     }
@@ -55,6 +59,10 @@ where
     }
 
     fn heard(&self, change: Change<K>) {
+        match &change {
+            Change::All => self.source_hears_of_all(),
+            change => self.source.heard(change),
+        }
         match change {
             Change::Key(key) => self.forget(self.store.hash(&key), &key, By::Another),
             Change::Stale(key) => self.take_for_stale(self.store.hash(&key), &key, By::Another),

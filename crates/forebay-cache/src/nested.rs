@@ -2,6 +2,7 @@
 
 use super::Cache;
 use super::answer::Answer;
+use super::backplane::{Change, Hearing};
 use super::error::CacheError;
 use super::source::{Fetched, Source};
 use forebay_batch::load::Key;
@@ -30,6 +31,10 @@ where
 
     fn invalidate(&self, key: &K) {
         drop(Cache::invalidate(self, key));
+    }
+
+    fn heard(&self, change: &Change<K>) {
+        self.core.heard(change.clone());
     }
 
     fn invalidate_tag(&self, tag: &str) {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::backplane::Change;
 use super::details::Details;
 use forebay_batch::load::{Key, LoadError, Loader};
 
@@ -240,6 +241,16 @@ pub trait Source<K>: Send + Sync + 'static {
     /// From now on a fetch of this key must not be answered from what was read before. Default: nothing to do.
     fn invalidate(&self, _key: &K) {}
 
+    /// The same for what another process has changed, which a source that has other processes too need not tell them. Default: as if it had been
+    /// changed here.
+    fn heard(&self, change: &Change<K>) {
+        match change {
+            Change::Key(key) | Change::Stale(key) => self.invalidate(key),
+            Change::Tag(tag) => self.invalidate_tag(tag),
+            Change::All => self.invalidate_all(),
+        }
+    }
+
     /// The same for all keys whose values carry a tag, whichever they are. Default: for all keys.
     fn invalidate_tag(&self, _tag: &str) {
         self.invalidate_all();
@@ -370,6 +381,7 @@ pub(super) trait AnySource<K, V, E>: Send + Sync {
     fn fetch_again(&self, key: K, known: Known<V>) -> BoxFuture<'_, Outcome<V, E>>;
     fn fetch_many(&self, keys: Vec<K>) -> BoxFuture<'_, Vec<Outcome<V, E>>>;
     fn invalidate(&self, key: &K);
+    fn heard(&self, change: &Change<K>);
     fn invalidate_tag(&self, tag: &str);
     fn invalidate_all(&self);
 }
@@ -397,6 +409,10 @@ impl<K: Key, S: Source<K>> AnySource<K, S::Value, S::Error> for S {
 
     fn invalidate(&self, key: &K) {
         Source::invalidate(self, key);
+    }
+
+    fn heard(&self, change: &Change<K>) {
+        Source::heard(self, change);
     }
 
     fn invalidate_tag(&self, tag: &str) {

@@ -68,6 +68,10 @@ async fn each_deed_is_heard(with_tier: bool, with_lease: bool) {
             all
         };
         until("they have heard", hears).await;
+        // What was fetched before is not on its way to the tier any more: without leases it could come behind the change.
+        for member in &members {
+            member.settled().await;
+        }
         let teller = &members[round % 3];
         does(teller, &database, deed, key, 2 * value).await;
         let expected = (deed != Deed::InsertMissing).then_some(2 * value);
@@ -271,4 +275,43 @@ async fn a_change_is_told_again_when_a_tier_that_was_away_has_heard_of_it() {
     way.set(testbed::Behaviour::Pass);
     settled.await;
     until("it is told again", async || other.get(&1).await.unwrap() == Some(11)).await;
+}
+
+/// Over a cache of its own, what is heard is not told once more: nobody else's tier is touched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cache_below_hears_too_and_tells_nobody() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    let inner = || database.cache().tier(tier(redis.address())).build();
+    let over = |inner: &Member| {
+        let backplane = RedisBackplane::<u64>::open(&url(redis.address()), "over").unwrap();
+        Cache::builder(inner.clone())
+            .fresh_for(HOUR)
+            .backplane(backplane, 5 * SECOND)
+            .build()
+    };
+    let inners = [inner(), inner()];
+    for key in 0..20 {
+        database.write(key, key);
+        inners[0].get(&key).await.unwrap();
+    }
+    inners[0].settled().await;
+    let stored = redis.command(&["DBSIZE"]).unwrap();
+    let outers = [over(&inners[0]), over(&inners[1])];
+    until("they hear one another", async || {
+        outers[1].get(&99).await.unwrap();
+        outers[0].invalidate(&99).await;
+        tokio::time::sleep(ms(2)).await;
+        outers[1].get_if_fresh(&99).is_none()
+    })
+    .await;
+    outers[1].get(&99).await.unwrap();
+    inners[1].settled().await;
+    let now = redis.command(&["DBSIZE"]).unwrap();
+    assert!(now >= stored, "{stored} of the others' are now {now}");
+    // And what is below does not keep what was changed.
+    outers[1].get(&1).await.unwrap();
+    assert!(inners[1].get_if_fresh(&1).is_some());
+    outers[0].invalidate(&1).await;
+    until("what is below has heard", async || inners[1].get_if_fresh(&1).is_none()).await;
 }
