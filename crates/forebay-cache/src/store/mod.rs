@@ -1,7 +1,7 @@
 //! The cache's store: a concurrent map that never holds more than its capacity and is read without a lock.
 //!
 //! Promises:
-//! - [`insert`](Store::insert), [`remove`](Store::remove) and [`read`](Store::read) of a key are linearizable: once a write has
+//! - [`insert`](Store::insert_telling), [`remove`](Store::remove) and [`read`](Store::read) of a key are linearizable: once a write has
 //!   returned, every read sees it or a later one. One entry per key.
 //! - [`weight`](Store::weight) never exceeds the capacity, at no instant. What does not fit pushes out what the policy can spare
 //!   most; what could never fit is not admitted, and the key's old entry goes then too.
@@ -222,7 +222,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
         done
     }
 
-    /// The second half of an [`insert`](Self::insert), for when no lock is held: drops what was taken out and no reader can see
+    /// The second half of an [`insert`](Self::insert_telling), for when no lock is held: drops what was taken out and no reader can see
     /// any more, and waits for readers where too much is left.
     pub(super) fn tidy(&self, hash: u64, done: Inserted) {
         if !done.settles {

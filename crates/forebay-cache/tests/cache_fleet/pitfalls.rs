@@ -556,8 +556,8 @@ async fn a_server_that_forgets_what_it_likes_serves_nothing_old() {
     let done: Done = Arc::default();
     let ends = Instant::now() + 6 * SECOND;
     let mut tasks = Vec::new();
-    for writer in 0..3_usize {
-        let (member, database, done) = (members[writer].clone(), database.clone(), Arc::clone(&done));
+    for (writer, member) in members.iter().enumerate() {
+        let (member, database, done) = (member.clone(), database.clone(), Arc::clone(&done));
         tasks.push(tokio::spawn(async move {
             let mut version = 1;
             while Instant::now() < ends {
