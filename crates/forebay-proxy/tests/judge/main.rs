@@ -164,6 +164,13 @@ fn seeds(rounds: u64) -> std::ops::Range<u64> {
     first..first + if named.is_some() { 1 } else { rounds }
 }
 
+/// The same, and further ones until it is enough, ten times as many at most: what is shared by chance may not have been yet.
+fn seeds_until(rounds: u64, is_enough: impl Fn() -> bool) -> impl Iterator<Item = u64> {
+    let seeds = seeds(rounds);
+    let further = seeds.end..seeds.end + 9 * rounds;
+    seeds.chain(further.take_while(move |_| !is_enough()))
+}
+
 #[test]
 fn nobody_can_tell() {
     judge("judge", front::start, 24, seeds(10));

@@ -213,8 +213,8 @@ fn cold(redis: &Redis, duration: Duration) -> Result<Vec<Reading>, Failure> {
         let a_key = |all: f64| all / keys as f64;
         let fetches = members.fetches.load(SeqCst) as f64;
         Ok(vec![
-            Reading::new(FETCHES, "", a_key(fetches)),
-            Reading::new(SLOWEST, "", a_key(slowest.as_secs_f64() / FETCH_TAKES.as_secs_f64())),
+            Reading::new(FETCHES, "a key", a_key(fetches)),
+            Reading::new(SLOWEST, "×", a_key(slowest.as_secs_f64() / FETCH_TAKES.as_secs_f64())),
         ])
     })
 }
