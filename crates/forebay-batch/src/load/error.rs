@@ -17,16 +17,15 @@ use derive_where::derive_where;
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn main() {
 /// use forebay::load::{LoadError, Loader};
 ///
 /// let odd = Loader::new(async |keys: Vec<u32>| {
 ///     let each = keys.into_iter().map(|key| if key % 2 == 0 { Err("even") } else { Ok(Some(key)) });
 ///     Ok(each.collect::<Vec<_>>())
 /// });
-/// assert_eq!(odd.load(1).await?, Some(1));
+/// assert_eq!(odd.load(1).await.unwrap(), Some(1));
 /// assert!(matches!(odd.load(2).await, Err(LoadError::Key(error)) if *error == "even")); // its own, and no neighbour's
-/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
