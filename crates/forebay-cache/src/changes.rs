@@ -88,7 +88,7 @@ where
         self.tell(Outbox::all);
     }
 
-    /// The key is not believed any more; nor by the source, who says so first.
+    /// What is known of the key, or on its way, is not believed any more. The source is told before this, and before the next three.
     pub(super) fn forget(&self, hash: u64, key: &K, by: By) {
         let for_tiers = (!self.tiers.is_empty()).then(|| key.clone());
         let replaced = self.flights.supersede(hash, key, || {

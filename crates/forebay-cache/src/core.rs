@@ -151,12 +151,8 @@ where
         if inserted.settles() {
             quietly(|| self.store.tidy(hash, inserted));
         }
-        if !evicted.is_empty() {
-            quietly(|| {
-                for key in evicted {
-                    self.events.tell(|| Event::Evicted { key });
-                }
-            });
+        for key in evicted {
+            self.events.tell(|| Event::Evicted { key });
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::answer::State;
+use forebay_batch::panics::quietly;
 
 /// Most events that wait for a listener.
 const WAITING_MAX: usize = 4_096;
@@ -193,25 +194,40 @@ impl<K> Teller<K> {
         self.listeners.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells it, if anybody listens.
+    /// Tells it, if anybody listens. A panic of the key's clone is not for who did what is told.
     #[inline]
     pub(super) fn tell(&self, event: impl FnOnce() -> Event<K>)
     where
         K: Clone,
     {
         if self.is_heard() {
-            self.tell_all(event());
+            self.tell_all(event);
         }
     }
 
     #[cold]
-    fn tell_all(&self, event: Event<K>)
+    fn tell_all(&self, event: impl FnOnce() -> Event<K>)
     where
         K: Clone,
     {
         if let Some(sender) = self.sender.get() {
             // Without a listener, who has just gone, it is nobody's.
-            drop(sender.send(event));
+            quietly(|| drop(sender.send(event())));
         }
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    /// Else what comes behind it is not done: other processes would not be told, say.
+    #[test]
+    fn a_panic_of_what_is_told_is_not_for_who_tells_it() {
+        let teller = Teller::new();
+        let mut events = teller.listen();
+        teller.tell(|| panic!("a key's clone"));
+        teller.tell(|| Event::Failed { key: 1 });
+        assert_eq!(events.events.try_recv(), Ok(Event::Failed { key: 1 }));
     }
 }

@@ -343,14 +343,13 @@ where
         };
         let mut entry = Some((owned, record));
         let kept = || {
-            let holds = entry.as_ref().is_some_and(|(_, record)| record.holds());
+            // A tag of it may have been invalidated meanwhile: then it is for those who waited.
+            let holds = || landed.tagged.as_ref().is_none_or(|tagged| tagged.holds());
             self.flights.land(*hash, flight, || {
-                // A tag of it was invalidated meanwhile: it is for those who waited.
-                holds.then(|| {
-                    let still_holds = || landed.tagged.as_ref().is_none_or(|tagged| tagged.holds());
+                holds().then(|| {
                     let filled = for_tiers
                         .take()
-                        .map(|prepared| self.tiers.fill(prepared, leg.lease, still_holds));
+                        .map(|prepared| self.tiers.fill(prepared, leg.lease, holds));
                     (filled, self.shelve(*hash, key, weight, &mut entry))
                 })
             })
@@ -366,13 +365,11 @@ where
             }
         };
         let kept = kept.flatten();
-        quietly(|| {
-            self.events.tell(|| Event::Fetched {
-                key: key.clone(),
-                missing: landed.value.is_none(),
-                by_tier: into_tiers.is_none(),
-                kept: kept.is_some(),
-            });
+        self.events.tell(|| Event::Fetched {
+            key: key.clone(),
+            missing: landed.value.is_none(),
+            by_tier: into_tiers.is_none(),
+            kept: kept.is_some(),
         });
         let replaced = match kept {
             Some((filled, shelved)) => {
@@ -417,7 +414,7 @@ where
                 self.store.peek(leg.hash, &leg.key, failed)
             });
         });
-        quietly(|| self.events.tell(|| Event::Failed { key: leg.key.clone() }));
+        self.events.tell(|| Event::Failed { key: leg.key.clone() });
         leg.flight.end(Err(error));
     }
 

@@ -226,13 +226,7 @@ async fn others_hear_of_a_change_when_the_tier_has() {
     };
     let (teller, other) = (member(slow.address()), member(redis.address()));
     database.write(1, 10);
-    until("they hear one another", async || {
-        other.get(&99).await.unwrap();
-        teller.invalidate(&99).await;
-        tokio::time::sleep(ms(2)).await;
-        other.get_if_fresh(&99).is_none()
-    })
-    .await;
+    hears(&teller, &other).await;
     slow.set(testbed::Behaviour::Delay(ms(40)));
     for round in 0..5 {
         assert_eq!(other.get(&1).await.unwrap(), Some(10 + round));
@@ -258,13 +252,7 @@ async fn a_change_is_told_again_when_a_tier_that_was_away_has_heard_of_it() {
     };
     let (teller, other) = (member(way.address()), member(redis.address()));
     database.write(1, 10);
-    until("they hear one another", async || {
-        other.get(&99).await.unwrap();
-        teller.invalidate(&99).await;
-        tokio::time::sleep(ms(2)).await;
-        other.get_if_fresh(&99).is_none()
-    })
-    .await;
+    hears(&teller, &other).await;
     assert_eq!(other.get(&1).await.unwrap(), Some(10));
     other.settled().await;
     way.set(testbed::Behaviour::Stall);
@@ -298,13 +286,7 @@ async fn a_cache_below_hears_too_and_tells_nobody() {
     inners[0].settled().await;
     let stored = redis.command(&["DBSIZE"]).unwrap();
     let outers = [over(&inners[0]), over(&inners[1])];
-    until("they hear one another", async || {
-        outers[1].get(&99).await.unwrap();
-        outers[0].invalidate(&99).await;
-        tokio::time::sleep(ms(2)).await;
-        outers[1].get_if_fresh(&99).is_none()
-    })
-    .await;
+    hears(&outers[0], &outers[1]).await;
     outers[1].get(&99).await.unwrap();
     inners[1].settled().await;
     let now = redis.command(&["DBSIZE"]).unwrap();

@@ -14,17 +14,6 @@ fn pair(redis: &Redis, database: &Database) -> (Member, Member, Proxy) {
     (member(redis.address()), member(proxy.address()), proxy)
 }
 
-/// Once it is heard by: entries are served for longer than the bound.
-async fn hears(teller: &Member, member: &Member) {
-    until("it hears", async || {
-        member.get(&99).await.unwrap();
-        teller.invalidate(&99).await;
-        tokio::time::sleep(ms(5)).await;
-        member.get_if_fresh(&99).is_none()
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_all_is_heard_entries_live_as_long_as_their_windows_say() {
     let redis = Redis::start().unwrap();

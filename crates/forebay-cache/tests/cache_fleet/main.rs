@@ -13,6 +13,7 @@ mod processes;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -112,18 +113,22 @@ async fn members(
 ) -> Vec<Member> {
     let member = |_| with(database.cache().backplane(backplane(redis.address()), 5 * SECOND)).build();
     let members: Vec<Member> = (0..count).map(member).collect();
-    // Each has heard each other once all have forgotten what one of them changed.
-    const PROBE: u64 = u64::MAX;
     for teller in &members {
-        let heard = async || {
-            for member in &members {
-                member.get(&PROBE).await.unwrap();
-            }
-            teller.invalidate(&PROBE).await;
-            tokio::time::sleep(ms(2)).await;
-            members.iter().all(|member| member.get_if_fresh(&PROBE).is_none())
-        };
-        until("all hear one another", heard).await;
+        for member in &members {
+            hears(teller, member).await;
+        }
     }
     members
+}
+
+/// Waits until the one forgets what the other has changed.
+async fn hears<E: Debug + Send + Sync + 'static>(teller: &Cache<u64, u64, E>, member: &Cache<u64, u64, E>) {
+    const PROBE: u64 = 99;
+    until("what one changes is heard", async || {
+        member.get(&PROBE).await.unwrap();
+        teller.invalidate(&PROBE).await;
+        tokio::time::sleep(ms(5)).await;
+        member.get_if_fresh(&PROBE).is_none()
+    })
+    .await;
 }
