@@ -1,7 +1,8 @@
 //! Moments as clocks in UTC show them, and as texts.
 //!
 //! Promises: what is shown is the moment, with nothing rounded; a text that is read says which moment it is, or is not read.
-//! The calendar is the Gregorian one, also before there was one. Knows no database.
+//! The calendar is the Gregorian one, also before there was one; days are counted as in Hinnant, "chrono-Compatible Low-Level Date
+//! Algorithms" (2013). Knows no database.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
