@@ -323,7 +323,7 @@ where
         // The user's code comes first: nothing has happened yet if it panics.
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             let landed = Landed {
-                value: record.value.clone(),
+                value: record.value().cloned(),
                 fetched_at_ms,
                 state,
                 learnt_ms: record.learnt_at_ms(),
@@ -607,7 +607,7 @@ where
         let now_ms = self.time.now();
         let known = |record: &Record<V>| {
             record.holds().then(|| Known {
-                value: record.value.clone(),
+                value: record.value().cloned(),
                 age: record.age(now_ms),
                 details: record.details().map(|details| (**details).clone()).unwrap_or_default(),
             })

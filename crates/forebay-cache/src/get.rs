@@ -52,7 +52,7 @@ where
         if self.obtaining.is_none() {
             let (core, key) = (self.core, self.key);
             let hash = core.store.hash(key);
-            if let Some((value, state)) = core.glance(hash, key, |record, state, _| (record.value.clone(), state)) {
+            if let Some((value, state)) = core.glance(hash, key, |record, state, _| (record.value().cloned(), state)) {
                 core.hit(key, state);
                 return Poll::Ready(Ok(value));
             }

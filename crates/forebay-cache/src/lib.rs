@@ -357,7 +357,7 @@ where
         let hash = self.core.store.hash(key);
         if let Some((value, state)) = self
             .core
-            .glance(hash, key, |record, state, _| (record.value.clone(), state))
+            .glance(hash, key, |record, state, _| (record.value().cloned(), state))
         {
             self.core.hit(key, state);
             return Ok(value);

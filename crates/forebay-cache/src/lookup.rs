@@ -68,7 +68,7 @@ where
         let mut refresh = None;
         let taken = self.store.read(hash, key, |record| {
             if record.surely_fresh(now_ms, &self.terms) {
-                if record.value.is_none() {
+                if record.value().is_none() {
                     self.hits.missing();
                 }
                 return (Some(take(record, State::Fresh, now_ms)), true);
@@ -107,7 +107,7 @@ where
             }
             Staleness::Expired => return None,
         };
-        if record.value.is_none() {
+        if record.value().is_none() {
             self.hits.missing();
         }
         if standing.refresh {
@@ -125,10 +125,10 @@ where
         let now_ms = self.time.now();
         self.store.read(hash, key, |record| {
             let fresh = record.standing(now_ms, &self.terms).staleness == Staleness::Fresh;
-            if fresh && record.value.is_none() {
+            if fresh && record.value().is_none() {
                 self.hits.missing();
             }
-            (fresh.then(|| Entry::from(record.value.clone())), fresh)
+            (fresh.then(|| Entry::from(record.value().cloned())), fresh)
         })?
     }
 
@@ -380,7 +380,7 @@ where
 /// A whole answer.
 pub(super) fn served<V: Clone>(record: &Record<V>, state: State, now_ms: u64) -> Answer<V> {
     Answer {
-        value: record.value.clone(),
+        value: record.value().cloned(),
         state,
         age: record.age(now_ms),
     }

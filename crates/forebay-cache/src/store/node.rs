@@ -24,17 +24,27 @@ const HALVED_AFTER: u32 = 11;
 /// A moment of a shard's clock, which ticks by misses; see `policy`. Wraps after more than 8 million capacities.
 pub(super) type Tick = u32;
 
-#[repr(C)]
-pub(super) struct Node {
-    /// First, next to the key and the record: what readers touch lies together.
-    uses: AtomicU8,
+/// What readers write too, and what a write looks at together with it: lies in the entry, next to its key and record.
+pub(super) struct Uses {
+    count: AtomicU8,
     place: AtomicU8,
     /// The tick of the last use, its lower half.
     last: AtomicU16,
     tag: AtomicU32,
+}
+
+/// What writers alone need: lies elsewhere, so that more of what readers look for is in the processor's caches.
+pub(super) struct Links {
     weight: AtomicU32,
     previous: AtomicU32,
     next: AtomicU32,
+}
+
+/// Both.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'a> {
+    pub(super) uses: &'a Uses,
+    pub(super) links: &'a Links,
 }
 
 /// How often something was used that was used so often at `last`: as it is remembered now.
@@ -50,13 +60,9 @@ fn whole(half: u16, now: Tick) -> Tick {
     now.saturating_sub(Tick::from((now as u16).wrapping_sub(half)))
 }
 
-impl Node {
+impl Links {
     pub(super) fn free() -> Self {
         Self {
-            uses: AtomicU8::new(0),
-            place: AtomicU8::new(FREE),
-            last: AtomicU16::new(0),
-            tag: AtomicU32::new(0),
             weight: AtomicU32::new(0),
             previous: AtomicU32::new(NONE),
             next: AtomicU32::new(NONE),
@@ -64,101 +70,125 @@ impl Node {
     }
 
     #[inline]
-    pub(super) fn begin(&self, tag: u32, weight: u32) {
-        self.tag.store(tag, Relaxed);
-        self.weight.store(weight, Relaxed);
-        self.previous.store(NONE, Relaxed);
-        self.next.store(NONE, Relaxed);
-        self.remember(0, 0);
+    pub(super) fn weight(&self) -> u32 {
+        self.weight.load(Relaxed)
     }
+}
 
-    #[inline]
-    pub(super) fn tag(&self) -> u32 {
-        self.tag.load(Relaxed)
-    }
-
-    #[inline]
-    pub(super) fn weight(&self) -> u64 {
-        u64::from(self.weight.load(Relaxed))
-    }
-
-    #[inline]
-    pub(super) fn previous(&self) -> u32 {
-        self.previous.load(Relaxed)
-    }
-
-    #[inline]
-    pub(super) fn next(&self) -> u32 {
-        self.next.load(Relaxed)
-    }
-
-    #[inline]
-    pub(super) fn set_previous(&self, number: u32) {
-        self.previous.store(number, Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn set_next(&self, number: u32) {
-        self.next.store(number, Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn place(&self) -> u8 {
-        self.place.load(Relaxed)
-    }
-
-    #[inline]
-    pub(super) fn set_place(&self, place: u8) {
-        self.place.store(place, Relaxed);
-    }
-
-    /// The count of its uses, as it is remembered now.
-    #[inline]
-    pub(super) fn uses(&self, now: Tick) -> u8 {
-        faded(self.uses.load(Relaxed) & USES_MAX, self.last_use(now), now)
-    }
-
-    #[inline]
-    pub(super) fn last_use(&self, now: Tick) -> Tick {
-        whole(self.last.load(Relaxed), now)
+impl Uses {
+    pub(super) fn free() -> Self {
+        Self {
+            count: AtomicU8::new(0),
+            place: AtomicU8::new(FREE),
+            last: AtomicU16::new(0),
+            tag: AtomicU32::new(0),
+        }
     }
 
     /// It was used so often, last at that moment, and not since.
     #[inline]
-    pub(super) fn remember(&self, uses: u8, last: Tick) {
-        self.uses.store(uses.min(USES_MAX), Relaxed);
+    fn remember(&self, uses: u8, last: Tick) {
+        self.count.store(uses.min(USES_MAX), Relaxed);
         self.last.store(last as u16, Relaxed);
-    }
-
-    /// Takes over what another one knows of its uses.
-    #[inline]
-    pub(super) fn remember_as(&self, other: &Self) {
-        self.uses.store(other.uses.load(Relaxed), Relaxed);
-        self.last.store(other.last.load(Relaxed), Relaxed);
-    }
-
-    /// Whether it was used since this was asked last.
-    #[inline]
-    pub(super) fn take_used(&self) -> bool {
-        let uses = self.uses.load(Relaxed);
-        self.uses.store(uses & !USED, Relaxed);
-        uses & USED != 0
     }
 
     /// It is used now. True if that is the first use in this tick: those that follow write nothing and count for nothing.
     #[inline]
     pub(super) fn mark_used(&self, now: Tick) -> bool {
-        let (uses, last) = (self.uses.load(Relaxed), self.last.load(Relaxed));
+        let (uses, last) = (self.count.load(Relaxed), self.last.load(Relaxed));
         if last == now as u16 {
             if uses & USED == 0 {
-                self.uses.store(uses | USED, Relaxed);
+                self.count.store(uses | USED, Relaxed);
             }
             return false;
         }
         let count = faded(uses & USES_MAX, whole(last, now), now);
         self.last.store(now as u16, Relaxed);
-        self.uses.store(USED | (count + 1).min(USES_MAX), Relaxed);
+        self.count.store(USED | (count + 1).min(USES_MAX), Relaxed);
         true
+    }
+}
+
+impl Node<'_> {
+    #[inline]
+    pub(super) fn begin(self, tag: u32, weight: u32) {
+        self.uses.tag.store(tag, Relaxed);
+        self.links.weight.store(weight, Relaxed);
+        self.links.previous.store(NONE, Relaxed);
+        self.links.next.store(NONE, Relaxed);
+        self.remember(0, 0);
+    }
+
+    #[inline]
+    pub(super) fn tag(self) -> u32 {
+        self.uses.tag.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn weight(self) -> u64 {
+        u64::from(self.links.weight())
+    }
+
+    #[inline]
+    pub(super) fn previous(self) -> u32 {
+        self.links.previous.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn next(self) -> u32 {
+        self.links.next.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn set_previous(self, number: u32) {
+        self.links.previous.store(number, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn set_next(self, number: u32) {
+        self.links.next.store(number, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn place(self) -> u8 {
+        self.uses.place.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn set_place(self, place: u8) {
+        self.uses.place.store(place, Relaxed);
+    }
+
+    /// The count of its uses, as it is remembered now.
+    #[inline]
+    pub(super) fn uses(self, now: Tick) -> u8 {
+        faded(self.uses.count.load(Relaxed) & USES_MAX, self.last_use(now), now)
+    }
+
+    #[inline]
+    pub(super) fn last_use(self, now: Tick) -> Tick {
+        whole(self.uses.last.load(Relaxed), now)
+    }
+
+    /// It was used so often, last at that moment, and not since.
+    #[inline]
+    pub(super) fn remember(self, uses: u8, last: Tick) {
+        self.uses.remember(uses, last);
+    }
+
+    /// Takes over what another one knows of its uses.
+    #[inline]
+    pub(super) fn remember_as(self, other: Self) {
+        self.uses.count.store(other.uses.count.load(Relaxed), Relaxed);
+        self.uses.last.store(other.uses.last.load(Relaxed), Relaxed);
+    }
+
+    /// Whether it was used since this was asked last.
+    #[inline]
+    pub(super) fn take_used(self) -> bool {
+        let uses = self.uses.count.load(Relaxed);
+        self.uses.count.store(uses & !USED, Relaxed);
+        uses & USED != 0
     }
 }
 
@@ -168,24 +198,32 @@ mod tests {
 
     #[test]
     fn a_use_counts_once_a_tick() {
-        let node = Node::free();
+        let (uses, links) = (Uses::free(), Links::free());
+        let node = Node {
+            uses: &uses,
+            links: &links,
+        };
         node.begin(1, 1);
         node.remember(1, 70_000);
         assert!(!node.take_used());
-        assert!(!node.mark_used(70_000), "in the tick of its beginning");
+        assert!(!uses.mark_used(70_000), "in the tick of its beginning");
         assert!(node.take_used() && !node.take_used(), "it is seen, once");
         assert_eq!(node.uses(70_000), 1);
-        assert!(node.mark_used(70_001) && !node.mark_used(70_001));
+        assert!(uses.mark_used(70_001) && !uses.mark_used(70_001));
         assert_eq!((node.uses(70_001), node.last_use(70_005)), (2, 70_001));
         for tick in 70_002..70_100 {
-            node.mark_used(tick);
+            uses.mark_used(tick);
         }
         assert_eq!(node.uses(70_100), USES_MAX);
     }
 
     #[test]
     fn uses_fade() {
-        let node = Node::free();
+        let (uses, links) = (Uses::free(), Links::free());
+        let node = Node {
+            uses: &uses,
+            links: &links,
+        };
         let epoch = 1 << HALVED_AFTER;
         node.remember(12, epoch - 1);
         assert_eq!(
@@ -193,7 +231,7 @@ mod tests {
             (12, 6, 1)
         );
         assert_eq!(node.uses(20 * epoch), 0);
-        assert!(node.mark_used(2 * epoch));
+        assert!(uses.mark_used(2 * epoch));
         assert_eq!(node.uses(2 * epoch), 4, "halved twice, and one more");
     }
 }

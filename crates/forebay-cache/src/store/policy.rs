@@ -294,7 +294,7 @@ impl Policy {
 
 #[cfg(all(test, not(forebay_loom)))]
 mod tests {
-    use super::super::node::Node;
+    use super::super::node::{Links, Node, Uses};
     use super::super::rule::RULES;
     use super::*;
 
@@ -302,22 +302,20 @@ mod tests {
     const FREQUENCY: Rule = RULES[1];
     const TURN: Rule = RULES[3];
 
-    struct Field(Vec<Node>);
+    struct Field(Vec<(Uses, Links)>);
 
     impl Nodes for Field {
-        fn node(&self, number: u32) -> &Node {
-            &self.0[number as usize]
+        fn node(&self, number: u32) -> Node<'_> {
+            let (uses, links) = &self.0[number as usize];
+            Node { uses, links }
         }
     }
 
     /// Entries of weight 1, whose tags are their numbers spread out.
     fn field(len: u32) -> Field {
-        let node = |number: u32| {
-            let node = Node::free();
-            node.begin(number.wrapping_mul(0x9E37_79B9), 1);
-            node
-        };
-        Field((0..len).map(node).collect())
+        let field = Field((0..len).map(|_| (Uses::free(), Links::free())).collect());
+        (0..len).for_each(|number| field.node(number).begin(number.wrapping_mul(0x9E37_79B9), 1));
+        field
     }
 
     /// A full one of 400: the first ones are kept, the last two on trial.
@@ -332,7 +330,7 @@ mod tests {
     }
 
     fn used(policy: &Policy, nodes: &Field, number: u32) {
-        nodes.node(number).mark_used(policy.now());
+        nodes.node(number).uses.mark_used(policy.now());
     }
 
     /// As the shard does for a key that is not there: who goes for it.

@@ -6,12 +6,12 @@ use super::node::{NONE, Node};
 
 /// Where a policy finds the nodes of its entries.
 pub(super) trait Nodes {
-    fn node(&self, number: u32) -> &Node;
+    fn node(&self, number: u32) -> Node<'_>;
 }
 
 impl<K, T> Nodes for super::slab::Slab<K, T> {
     #[inline]
-    fn node(&self, number: u32) -> &Node {
+    fn node(&self, number: u32) -> Node<'_> {
         Self::node(self, number)
     }
 }

@@ -230,7 +230,7 @@ impl<K, T> Shards<K, T> {
         // SAFETY: a replaced table is freed only after this section, which was entered before the load (sequentially consistent,
         // as `readers` asks) and is left after the last use of what is found.
         let table = unsafe { &*shard.table.load(Ordering::SeqCst) };
-        let mut found: Option<&Entry<K, T>> = None;
+        let mut found: Option<(u32, &Entry<K, T>)> = None;
         table.slots.find(tag_of(hash), |number| {
             // SAFETY: the number is from this table's slots, loaded by at least an acquire; the slab of a table that is published
             // or in limbo lives.
@@ -239,20 +239,21 @@ impl<K, T> Shards<K, T> {
             // found, such as this one.
             let matches = unsafe { entry.key() }.borrow() == key;
             if matches {
-                found = Some(entry);
+                found = Some((number, entry));
             }
             matches
         })?;
-        let entry = found?;
-        let is_first = MARKS && entry.node.mark_used(shard.now.load(Ordering::Relaxed));
-        let weight = entry.node.weight() as u32;
+        let (number, entry) = found?;
+        let is_first = MARKS && entry.uses.mark_used(shard.now.load(Ordering::Relaxed));
+        // SAFETY: as for the entry.
+        let weight = is_first.then(|| unsafe { table.entries.as_ref().links(number) }.weight());
         // SAFETY: as for the key.
         let (outcome, counts) = visit(unsafe { entry.record() });
         if counts {
             section.count();
         }
         drop(section);
-        if is_first {
+        if let Some(weight) = weight {
             self.trials.see(tag_of(hash), hash, weight, true);
         }
         Some(outcome)

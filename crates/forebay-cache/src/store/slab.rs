@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::node::{FREE, NONE, Node};
+use super::node::{FREE, Links, NONE, Node, Uses};
 
 /// Numbers are counted from this power of two on, so that the highest bit of each says how large its chunk is.
 const FIRST_LOG: u32 = 6;
@@ -24,7 +24,7 @@ const FIRST_LOG: u32 = 6;
 const STEPS_LOG: u32 = 4;
 const STEPS: usize = 1 << STEPS_LOG;
 const CHUNKS: usize = (u32::BITS + 1 - FIRST_LOG) as usize * STEPS;
-/// A chunk begins on a cache line of its own, for entries that are as large as a line to be in one line each.
+/// A chunk begins on a cache line of its own, for entries that are as large as a line, or half of one, to be in one line each.
 const LINE: usize = 64;
 
 /// Where an entry is: its chunk, and its place there.
@@ -47,7 +47,7 @@ fn chunk_len(chunk: usize) -> usize {
 pub(super) struct Entry<K, T> {
     record: UnsafeCell<MaybeUninit<T>>,
     key: UnsafeCell<MaybeUninit<K>>,
-    pub(super) node: Node,
+    pub(super) uses: Uses,
 }
 
 impl<K, T> Entry<K, T> {
@@ -55,7 +55,7 @@ impl<K, T> Entry<K, T> {
         Self {
             record: UnsafeCell::new(MaybeUninit::uninit()),
             key: UnsafeCell::new(MaybeUninit::uninit()),
-            node: Node::free(),
+            uses: Uses::free(),
         }
     }
 
@@ -90,7 +90,7 @@ pub(super) struct Slab<K, T> {
     unused: u32,
 }
 
-/// Where the chunks are, for readers too: of `chunk_len` entries each, null as long as there is none.
+/// Where the chunks are, for readers too: of `chunk_len` entries each, behind which are as many [`Links`]; null as long as there is none.
 pub(super) struct Directory<K, T>([AtomicPtr<Entry<K, T>>; CHUNKS]);
 
 impl<K, T> Slab<K, T> {
@@ -117,8 +117,19 @@ impl<K, T> Slab<K, T> {
 
     /// The node of an entry; also of one that is free.
     #[inline]
-    pub(super) fn node(&self, number: u32) -> &Node {
-        &self.entry(number).node
+    pub(super) fn node(&self, number: u32) -> Node<'_> {
+        assert!(number < self.unused, "only numbers that were given out are asked for");
+        // SAFETY: given out, so its chunk is there and its node initialized.
+        let (entry, links) = unsafe {
+            (
+                self.chunks_by_address().entry(number),
+                self.chunks_by_address().links(number),
+            )
+        };
+        Node {
+            uses: &entry.uses,
+            links,
+        }
     }
 
     #[inline]
@@ -128,25 +139,20 @@ impl<K, T> Slab<K, T> {
         unsafe { self.chunks_by_address().entry(number) }
     }
 
-    /// The address of an entry whose chunk is there.
-    #[inline]
-    fn address_of(&self, number: u32) -> *mut Entry<K, T> {
-        let (chunk, offset) = place_of(number);
-        let chunk = self.chunks_by_address().0[chunk].load(Ordering::Relaxed);
-        assert!(!chunk.is_null(), "reserved");
-        // SAFETY: the offset is within the chunk.
-        unsafe { chunk.add(offset) }
-    }
-
     /// Asks the processor for the memory of an entry.
     #[inline]
     pub(super) fn prefetch(&self, number: u32) {
-        super::prefetch::prefetch(self.entry(number));
+        let node = self.node(number);
+        super::prefetch::prefetch(node.uses);
+        super::prefetch::prefetch(node.links);
     }
 
+    /// Of a chunk's memory.
     fn layout_of(chunk: usize) -> Layout {
-        let layout = Layout::array::<Entry<K, T>>(chunk_len(chunk)).and_then(|layout| layout.align_to(LINE));
-        layout.expect("a chunk fits into memory")
+        let entries = Layout::array::<Entry<K, T>>(chunk_len(chunk)).and_then(|layout| layout.align_to(LINE));
+        let links = Layout::array::<Links>(chunk_len(chunk));
+        let both = entries.and_then(|entries| entries.extend(links?));
+        both.expect("a chunk fits into memory").0
     }
 
     /// Makes sure that the next [`fill`](Self::fill) has a number and a chunk.
@@ -179,8 +185,12 @@ impl<K, T> Slab<K, T> {
     pub(super) fn fill(&mut self, tag: u32, weight: u32, key: K, record: T) -> u32 {
         let number = if self.free == NONE {
             let number = self.unused;
-            // SAFETY: in a chunk that is there; nobody has seen a number that was never given out.
-            unsafe { self.address_of(number).write(Entry::free()) };
+            // SAFETY: in a chunk that is there, as `reserve` has seen to; nobody has seen a number that was never given out.
+            unsafe {
+                let (entry, links) = self.chunks_by_address().addresses_of(number);
+                entry.write(Entry::free());
+                links.write(Links::free());
+            }
             self.unused += 1;
             number
         } else {
@@ -195,7 +205,7 @@ impl<K, T> Slab<K, T> {
             (*entry.key.get()).write(key);
             (*entry.record.get()).write(record);
         }
-        entry.node.begin(tag, weight);
+        self.node(number).begin(tag, weight);
         number
     }
 
@@ -207,7 +217,7 @@ impl<K, T> Slab<K, T> {
     #[inline]
     pub(super) unsafe fn take(&mut self, number: u32) -> (K, T) {
         let entry = self.entry(number);
-        debug_assert_ne!(entry.node.place(), FREE, "filled");
+        debug_assert_ne!(self.node(number).place(), FREE, "filled");
         // SAFETY: filled, and seen by nobody else, says the caller; its place tells that it was moved out from here on.
         let taken = unsafe {
             (
@@ -215,8 +225,8 @@ impl<K, T> Slab<K, T> {
                 (*entry.record.get()).assume_init_read(),
             )
         };
-        entry.node.set_place(FREE);
-        entry.node.set_next(self.free);
+        self.node(number).set_place(FREE);
+        self.node(number).set_next(self.free);
         self.free = number;
         taken
     }
@@ -254,9 +264,9 @@ impl<K, T> Drop for Slab<K, T> {
         impl<K, T> Rest<'_, K, T> {
             fn run(&mut self) {
                 while self.1 < self.0.unused {
-                    let entry = self.0.entry(self.1);
+                    let (entry, node) = (self.0.entry(self.1), self.0.node(self.1));
                     self.1 += 1;
-                    if entry.node.place() != FREE {
+                    if node.place() != FREE {
                         // SAFETY: filled, by its place; the slab is being dropped, so no reader is there and nobody takes it
                         // again. The count is past it before it runs.
                         let _taken = unsafe {
@@ -294,13 +304,40 @@ impl<K, T> Directory<K, T> {
     /// slab lives as long as the reference.
     #[inline]
     pub(super) unsafe fn entry(&self, number: u32) -> &Entry<K, T> {
+        // SAFETY: says the caller. The writer put the chunk into the directory, and initialized the entry and its links, before it published
+        // the number; the chunk is freed only with the slab. They are never borrowed mutably: all that changes is in cells and atomics.
+        unsafe { &*self.addresses_of(number).0 }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`entry`](Self::entry).
+    #[inline]
+    pub(super) unsafe fn links(&self, number: u32) -> &Links {
+        // SAFETY: as in `entry`.
+        unsafe { &*self.addresses_of(number).1 }
+    }
+
+    /// Where an entry is, and where its links are.
+    ///
+    /// # Safety
+    ///
+    /// The number's chunk is there.
+    #[inline]
+    unsafe fn addresses_of(&self, number: u32) -> (*mut Entry<K, T>, *mut Links) {
         let (chunk, offset) = place_of(number);
         // SAFETY: `place_of` stays within the directory for all numbers.
-        let chunk = unsafe { self.0.get_unchecked(chunk) }.load(Ordering::Relaxed);
-        // SAFETY: the writer put the chunk into the directory, and initialized the entry's node, before it published the number; the
-        // chunk has as many entries as `place_of` says and is freed only with the slab. They are never borrowed mutably: all that
-        // changes is in cells and atomics.
-        unsafe { &*chunk.add(offset) }
+        let address = unsafe { self.0.get_unchecked(chunk) }.load(Ordering::Relaxed);
+        debug_assert!(!address.is_null(), "the chunk is there");
+        // What `layout_of` makes of the same: links need no more alignment than entries, which have `Uses`.
+        const { assert!(align_of::<Links>() <= align_of::<Entry<K, T>>()) };
+        // SAFETY: within the chunk, which has `chunk_len` of both.
+        unsafe {
+            (
+                address.add(offset),
+                address.add(chunk_len(chunk)).cast::<Links>().add(offset),
+            )
+        }
     }
 }
 
@@ -320,6 +357,14 @@ mod tests {
         }
         let (chunk, offset) = place_of(NONE - 1);
         assert!(chunk < CHUNKS && offset < chunk_len(chunk));
+    }
+
+    /// Two of them fill a cache line.
+    #[test]
+    fn what_readers_look_at_is_small() {
+        use super::super::super::record::Record;
+        assert_eq!(size_of::<Entry<u64, Record<u64>>>(), 32);
+        assert_eq!(size_of::<Links>(), 12);
     }
 
     #[test]

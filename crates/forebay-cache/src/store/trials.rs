@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, Ordering::Relaxed};
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
-use super::node::Node;
+use super::node::{Links, Node, Uses};
 use super::policy::Policy;
 use super::queue::Nodes;
 use super::rule::{RULES, Rule};
@@ -186,14 +186,15 @@ struct Miniature {
 
 #[derive(Default)]
 struct Entries {
-    nodes: Vec<Node>,
+    nodes: Vec<(Uses, Links)>,
     /// What they are sampled by.
     sampled_by: Vec<u16>,
 }
 
 impl Nodes for Entries {
-    fn node(&self, number: u32) -> &Node {
-        &self.nodes[number as usize]
+    fn node(&self, number: u32) -> Node<'_> {
+        let (uses, links) = &self.nodes[number as usize];
+        Node { uses, links }
     }
 }
 
@@ -218,7 +219,7 @@ impl Miniature {
         let entries = &self.entries;
         let is_it = |number: &u32| entries.node(*number).tag() == tag;
         if let Some(&number) = self.numbers.find(spread(tag), is_it) {
-            entries.node(number).mark_used(self.policy.now());
+            entries.node(number).uses.mark_used(self.policy.now());
             return true;
         }
         self.add(sampled_by as u16, tag, weight);
@@ -245,7 +246,7 @@ impl Miniature {
             self.free.push(gone);
         }
         let number = self.free.pop().unwrap_or_else(|| {
-            self.entries.nodes.push(Node::free());
+            self.entries.nodes.push((Uses::free(), Links::free()));
             self.entries.sampled_by.push(0);
             (self.entries.nodes.len() - 1) as u32
         });
@@ -342,7 +343,7 @@ mod tests {
         }
         // hashbrown has a byte beside each place, of which it leaves an eighth empty.
         let bytes = |cache: &Miniature| {
-            cache.entries.nodes.capacity() * size_of::<Node>()
+            cache.entries.nodes.capacity() * size_of::<(Uses, Links)>()
                 + cache.entries.sampled_by.capacity() * size_of::<u16>()
                 + cache.free.capacity() * size_of::<u32>()
                 + cache.numbers.capacity() * 8 / 7 * (size_of::<u32>() + 1)

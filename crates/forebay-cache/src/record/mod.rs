@@ -4,7 +4,9 @@
 //! Promises: the state of an entry is a function of its age, of the windows (its own, or the cache's), of whether it was marked stale, of
 //! whether one of its tags was invalidated, and of whether news may have been missed since it was learnt. A refresh is
 //! claimed by one reader at a time, and after failures not before the back-off has passed. All by relaxed atomics, for a
-//! record's own words order nothing else.
+//! record's own words order nothing else. How it lies in memory is in `compact`.
+
+mod compact;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +15,7 @@ use std::time::Duration;
 use super::clock::whole_ms;
 use super::details::Details;
 use super::tags::Tagged;
+use compact::{Compact, MARKED, RARE, TIME_SHIFT};
 
 /// What an entry is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,17 +127,8 @@ pub(super) struct Standing {
     pub(super) refresh: bool,
 }
 
-/// An entry.
-pub(super) struct Record<V> {
-    pub(super) value: Option<V>,
-    /// When it was fetched (48 bits, ms), its share of the jitter (14 bits), whether there is more to look at (1 bit), whether it was
-    /// marked stale (1 bit).
-    times: AtomicU64,
-    /// When the source may be asked again in the background (48 bits, ms), failures in a row (16 bits).
-    retry: AtomicU64,
-    /// What few entries have.
-    more: Option<Box<More>>,
-}
+/// An entry. Its time: when it was fetched (48 bits, ms), and its share of the jitter (13 bits).
+pub(super) struct Record<V>(Compact<V>);
 
 /// What else there is to an entry.
 #[derive(Default)]
@@ -147,12 +141,13 @@ pub(super) struct More {
     pub(super) learnt_ms: Option<u64>,
 }
 
-const MARKED: u64 = 1;
-const HAS_MORE: u64 = 2;
-const JITTER_SHIFT: u32 = 2;
-const JITTER_BITS: u32 = 14;
-const AT_SHIFT: u32 = 16;
+const JITTER_BITS: u32 = 13;
+const JITTER_MAX: u64 = (1 << JITTER_BITS) - 1;
+/// In the word.
+const AT_SHIFT: u32 = JITTER_BITS + TIME_SHIFT;
 const AT_MAX: u64 = (1 << 48) - 1;
+/// Of `retry`: when the source may be asked again in the background (48 bits, ms), failures in a row (16 bits).
+const RETRY_SHIFT: u32 = 16;
 const FAILURES: u64 = 0xFFFF;
 
 /// What an entry's share of the jitter is chosen by (the finalizer of `SplitMix64`, Steele et al., 2014).
@@ -167,44 +162,47 @@ impl<V> Record<V> {
     /// `jitter_seed`: any number, by which this entry's share of the jitter is chosen.
     pub(super) fn new(value: Option<V>, fetched_at_ms: u64, jitter_seed: u64) -> Self {
         let share = jitter_seed >> (u64::BITS - JITTER_BITS);
-        Self {
-            value,
-            times: AtomicU64::new(fetched_at_ms.min(AT_MAX) << AT_SHIFT | share << JITTER_SHIFT),
-            retry: AtomicU64::new(0),
-            more: None,
-        }
+        Self(Compact::new(value, fetched_at_ms.min(AT_MAX) << JITTER_BITS | share))
     }
 
     /// The same entry, of which there is more.
     pub(super) fn with(mut self, more: More) -> Self {
-        *self.times.get_mut() |= HAS_MORE;
-        self.more = Some(Box::new(more));
+        *self.0.more_mut() = more;
         self
     }
 
     /// The same entry, learnt at that moment (ms) though it was fetched before.
     pub(super) fn learnt_at(mut self, learnt_ms: u64) -> Self {
         if learnt_ms > self.fetched_at_ms() {
-            *self.times.get_mut() |= HAS_MORE;
-            self.more.get_or_insert_default().learnt_ms = Some(learnt_ms);
+            self.0.more_mut().learnt_ms = Some(learnt_ms);
         }
         self
     }
 
+    /// The value; `None`: the source has none.
+    #[inline]
+    pub(super) fn value(&self) -> Option<&V> {
+        self.0.value()
+    }
+
+    fn more(&self) -> Option<&More> {
+        self.0.rare().map(|rare| &rare.more)
+    }
+
     /// When it was learnt (ms).
     pub(super) fn learnt_at_ms(&self) -> u64 {
-        let learnt_ms = self.more.as_ref().and_then(|more| more.learnt_ms);
+        let learnt_ms = self.more().and_then(|more| more.learnt_ms);
         learnt_ms.unwrap_or_else(|| self.fetched_at_ms())
     }
 
     /// What was said of it.
     pub(super) fn details(&self) -> Option<&Arc<Details>> {
-        self.more.as_ref()?.details.as_ref()
+        self.more()?.details.as_ref()
     }
 
     /// Its tags.
     pub(super) fn tagged(&self) -> Option<&Arc<Tagged>> {
-        self.more.as_ref()?.tagged.as_ref()
+        self.more()?.tagged.as_ref()
     }
 
     /// Whether none of its tags was invalidated.
@@ -213,17 +211,17 @@ impl<V> Record<V> {
     }
 
     pub(super) fn fetched_at_ms(&self) -> u64 {
-        self.times.load(Ordering::Relaxed) >> AT_SHIFT
+        self.0.time() >> AT_SHIFT
     }
 
     /// Whether the entry is fresh and needs no refresh, by a glance. If it cannot tell, it says no.
     #[inline]
     pub(super) fn surely_fresh(&self, now_ms: u64, terms: &Terms<V>) -> bool {
-        let times = self.times.load(Ordering::Relaxed);
-        let fetched_at_ms = times >> AT_SHIFT;
+        let word = self.0.word();
+        let fetched_at_ms = word >> AT_SHIFT;
         let age_ms = now_ms.saturating_sub(fetched_at_ms);
-        times & (MARKED | HAS_MORE) == 0
-            && age_ms < terms.surely_fresh_ms[usize::from(self.value.is_some())]
+        word & (MARKED | RARE) == 0
+            && age_ms < terms.surely_fresh_ms[usize::from(self.value().is_some())]
             && terms.news.surely_cover(fetched_at_ms, now_ms)
     }
 
@@ -242,21 +240,21 @@ impl<V> Record<V> {
                 refresh: false,
             };
         }
-        let times = self.times.load(Ordering::Relaxed);
-        let fetched_at_ms = times >> AT_SHIFT;
+        let time = self.0.time();
+        let fetched_at_ms = time >> AT_SHIFT;
         let age_ms = now_ms.saturating_sub(fetched_at_ms);
-        let windows = terms.windows(self.value.is_none(), self.details().map(|details| &**details));
-        let share = (times >> JITTER_SHIFT) & ((1 << JITTER_BITS) - 1);
+        let windows = terms.windows(self.value().is_none(), self.details().map(|details| &**details));
+        let share = (time >> TIME_SHIFT) & JITTER_MAX;
         let taken_off = parts_of_1024(windows.fresh_ms, terms.jitter);
         let fresh_ms = windows.fresh_ms - ((u128::from(taken_off) * u128::from(share)) >> JITTER_BITS) as u64;
         let served_ms = windows.fresh_ms.saturating_add(windows.stale_ms);
         let by_rule = match &terms.rule {
-            Some(rule) => rule(self.value.as_ref(), Duration::from_millis(age_ms)),
+            Some(rule) => rule(self.value(), Duration::from_millis(age_ms)),
             None if age_ms < fresh_ms => Staleness::Fresh,
             None if age_ms < served_ms => Staleness::Stale,
             None => Staleness::Expired,
         };
-        let marked = times & MARKED != 0;
+        let marked = time & MARKED != 0;
         let is_sure = terms.news.cover(self.learnt_at_ms(), now_ms);
         let staleness = match by_rule {
             _ if !is_sure => Staleness::Expired,
@@ -279,48 +277,58 @@ impl<V> Record<V> {
 
     /// Makes a fresh entry stale, to be refreshed by the next reader.
     pub(super) fn mark_stale(&self) {
-        self.times.fetch_or(MARKED, Ordering::Relaxed);
-        self.retry.store(0, Ordering::Relaxed);
+        self.0.mark();
+        if let Some(rare) = self.0.rare() {
+            rare.retry.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn retry(&self) -> u64 {
+        self.0.rare().map_or(0, |rare| rare.retry.load(Ordering::Relaxed))
     }
 
     /// Whether the back-off after a failure still lasts.
     pub(super) fn backs_off(&self, now_ms: u64, terms: &Terms<V>) -> bool {
-        let retry = self.retry.load(Ordering::Relaxed);
+        let retry = self.retry();
         retry & FAILURES > 0 && Self::waits(retry, now_ms, terms)
     }
 
     /// Claims the refresh; whoever gets `true` is the one to ask the source.
     pub(super) fn claim(&self, now_ms: u64, terms: &Terms<V>) -> bool {
-        let retry = self.retry.load(Ordering::Relaxed);
+        let retry = self.retry();
         if Self::waits(retry, now_ms, terms) {
             return false;
         }
         let until = now_ms.saturating_add(terms.lease_ms).min(AT_MAX);
-        let claimed = until << AT_SHIFT | retry & FAILURES;
-        self.retry
+        let claimed = until << RETRY_SHIFT | retry & FAILURES;
+        self.0
+            .rare_or_new()
+            .retry
             .compare_exchange(retry, claimed, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     }
 
     /// Takes a claim back: nobody asks after all.
     pub(super) fn unclaim(&self) {
-        self.retry.fetch_and(FAILURES, Ordering::Relaxed);
+        if let Some(rare) = self.0.rare() {
+            rare.retry.fetch_and(FAILURES, Ordering::Relaxed);
+        }
     }
 
     /// The source failed: it may be asked again after the back-off.
     pub(super) fn failed(&self, now_ms: u64, terms: &Terms<V>) {
-        let failures = (self.retry.load(Ordering::Relaxed) & FAILURES) + 1;
+        let retry = &self.0.rare_or_new().retry;
+        let failures = (retry.load(Ordering::Relaxed) & FAILURES) + 1;
         let (first, most) = terms.retry_after_ms;
         let doubled = first.saturating_mul(1_u64.checked_shl(failures as u32 - 1).unwrap_or(u64::MAX));
         let until = now_ms.saturating_add(doubled.min(most)).min(AT_MAX);
-        self.retry
-            .store(until << AT_SHIFT | failures.min(FAILURES), Ordering::Relaxed);
+        retry.store(until << RETRY_SHIFT | failures.min(FAILURES), Ordering::Relaxed);
     }
 
     /// Whether that word says to wait. A wait longer than any that is given comes from a clock that went back, and is none.
     fn waits(retry: u64, now_ms: u64, terms: &Terms<V>) -> bool {
         let longest = terms.lease_ms.max(terms.retry_after_ms.1);
-        let left = (retry >> AT_SHIFT).saturating_sub(now_ms);
+        let left = (retry >> RETRY_SHIFT).saturating_sub(now_ms);
         left > 0 && left <= longest
     }
 }
