@@ -202,6 +202,17 @@ impl Console {
         ] {
             rows.add([some(name), some(value)]);
         }
+        if let Some(memory) = self.databases.memory() {
+            let counts = memory.counts();
+            for (name, value) in [
+                ("cache_answers", counts.answers.to_string()),
+                ("cache_bytes", counts.bytes.to_string()),
+                ("cache_max_bytes", counts.max_bytes.to_string()),
+                ("cache_invalidation", memory.invalidation().to_string()),
+            ] {
+                rows.add([some(name), some(value)]);
+            }
+        }
         rows
     }
 
@@ -309,6 +320,8 @@ impl Console {
             ("sessions", INT8),
             ("application_name", TEXT),
             ("settings", TEXT),
+            ("remembered", INT8),
+            ("why_not_remembered", TEXT),
         ]);
         let mut known = Vec::new();
         for (database, pool) in self.databases.pools() {
@@ -322,7 +335,7 @@ impl Console {
             let is_little = || little.map(|option| format!("a client that has written shares nothing: {option}"));
             if let Some(why) = is_off.clone().or_else(is_little) {
                 // Of all statements; of those that never came to be known, too.
-                let mut row = [const { None }; 12];
+                let mut row = [const { None }; 14];
                 (row[0], row[1], row[6]) = (some(&database), some(pool.user()), Some(why));
                 rows.add(row);
             }
@@ -347,6 +360,11 @@ impl Console {
                         some(company.number),
                         company.application().map(str::to_owned),
                         Some(company.settings_named().join(", ")).filter(|names| !names.is_empty()),
+                        some(counted.remembered),
+                        match pool.remembers() {
+                            true => plan.why_not_remembered().or_else(of_session),
+                            false => Some("nothing is remembered: there is no memory for it".to_owned()),
+                        },
                     ];
                     known.push((Reverse(counted.total()), plan.number, row));
                 }
@@ -365,6 +383,7 @@ impl Console {
             ("met", INT8),
             ("batched", INT8),
             ("joined", INT8),
+            ("remembered", INT8),
         ]);
         let of_pools: Vec<_> = self
             .databases
@@ -383,6 +402,7 @@ impl Console {
                 some(total(|counts| &counts.met)),
                 some(total(|counts| &counts.batched)),
                 some(total(|counts| &counts.joined)),
+                some(total(|counts| &counts.remembered)),
             ]);
         }
         rows

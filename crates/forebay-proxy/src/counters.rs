@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 pub(crate) struct Counters {
     alone: AtomicU64,
     shared: AtomicU64,
+    remembered: AtomicU64,
     /// By SQLSTATE, of which only so many are told apart.
     errors: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -25,6 +26,8 @@ pub struct Counted {
     pub alone: u64,
     /// Statements that others carried, or that joined others.
     pub shared: u64,
+    /// Statements that were answered from memory.
+    pub remembered: u64,
     /// Errors that clients were told, by SQLSTATE.
     pub errors: Vec<(&'static str, u64)>,
 }
@@ -38,6 +41,10 @@ impl Counters {
         self.shared.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn was_remembered(&self) {
+        self.remembered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A client was told an error of this SQLSTATE.
     pub(crate) fn told(&self, code: &str) {
         *self.errors.lock().entry(sqlstate::of_another_server(code)).or_default() += 1;
@@ -47,6 +54,7 @@ impl Counters {
         Counted {
             alone: self.alone.load(Ordering::Relaxed),
             shared: self.shared.load(Ordering::Relaxed),
+            remembered: self.remembered.load(Ordering::Relaxed),
             errors: self.errors.lock().iter().map(|(code, count)| (*code, *count)).collect(),
         }
     }

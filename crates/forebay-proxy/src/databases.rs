@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::cap::Cap;
 use crate::counters::Tally;
+use crate::memory::Memory;
 use crate::pool::{Pool, Rule, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
 
@@ -179,6 +180,13 @@ impl Databases {
     pub(crate) fn is_in_use(&self, name: &str) -> bool {
         let is_named = self.known.read().named.contains_key(name);
         is_named || self.all().iter().any(|upstream| !upstream.pools(Some(name)).is_empty())
+    }
+
+    /// Where answers are remembered.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        let all = self.all();
+        all.iter()
+            .find_map(|upstream| upstream.settings().options.memory.clone())
     }
 
     /// All rules.

@@ -135,6 +135,11 @@ pub(crate) fn put_header(out: &mut bytes::BytesMut, tag: u8, length: usize) {
     );
 }
 
+/// Whether a message is there to its end.
+pub(crate) fn is_whole(message: &[u8]) -> bool {
+    matches!(frame(message), Ok(Some(frame)) if frame.length == message.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

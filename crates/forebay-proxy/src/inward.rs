@@ -127,6 +127,10 @@ impl State {
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
                 }
+                match frames::is_whole(message) {
+                    true => self.watch_text(text),
+                    false => self.watch_anything(),
+                }
                 let is_lent = executed.is_some_and(|name| self.lend_statement(name, server));
                 self.query(None, message, server);
                 if is_lent {
@@ -134,6 +138,7 @@ impl State {
                 }
             }
             b'F' => {
+                self.watch_anything();
                 self.is_suspect = true;
                 self.has_unnamed |= body.starts_with(&SET_CONFIG);
                 self.ask(server, Asked::Query, false, None);
@@ -356,6 +361,7 @@ impl State {
             return Ok(false);
         }
         let statement = self.names.statement(name).cloned();
+        self.watch_statement(statement.as_deref());
         if let Some(statement) = &statement {
             self.heed(statement, server);
         }

@@ -69,12 +69,17 @@ impl State {
             let mut copying = Failed::Nothing;
             if frame.tag == b'C' && is_visible {
                 self.numbers.ended(&bytes[HEADER_BYTES..here]);
+                self.has_done();
             }
             match frame.tag {
                 b'Z' => {
                     server.status = bytes[HEADER_BYTES];
                     if server.status == b'I' {
                         self.tell_changes();
+                        self.has_done();
+                        if server.replies.is_empty() {
+                            self.begins_anew();
+                        }
                     }
                     // What comes for it now comes late.
                     self.owes_cancel &= !is_visible;

@@ -19,6 +19,8 @@ use crate::credentials::Credentials;
 pub use crate::deadlines::Timeouts;
 use crate::effects::Effects;
 use crate::lent::Lent;
+use crate::memory::Memory;
+use crate::memory::does::Does;
 use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::reach::Reach;
 use crate::server::{Server, Shown};
@@ -173,6 +175,7 @@ pub(crate) struct Pool {
     /// Of its sessions, those that may travel together.
     pub(crate) companies: Companies,
     shares: AtomicBool,
+    remembers: AtomicBool,
     /// Of the database, which other users' pools may be of, too.
     pub(crate) effects: Arc<Effects>,
     asks_for_numbers: AtomicBool,
@@ -198,33 +201,57 @@ struct Terms {
     limits: Limits,
     /// Of the server, which other pools are of, too.
     cap: Arc<Cap>,
+    /// Of all databases; none where nothing is remembered.
+    memory: Option<Memory>,
+    /// Where the database is, whatever clients call it.
+    place: Arc<str>,
+}
+
+/// What is said of a pool, and may be said anew.
+pub(crate) struct Said {
+    pub(crate) connector: Connector,
+    pub(crate) limits: Limits,
+    pub(crate) rules: Rules,
+    pub(crate) cap: Arc<Cap>,
+    pub(crate) memory: Option<Memory>,
+}
+
+impl Terms {
+    fn of(connector: Connector, limits: Limits, cap: Arc<Cap>, memory: Option<Memory>) -> Self {
+        let config = connector.config();
+        let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+        let place = format!("{}/{}", hosts.join(","), config.dbname.as_deref().unwrap_or_default());
+        Self {
+            connector: Arc::new(connector),
+            limits,
+            cap,
+            memory,
+            place: place.into(),
+        }
+    }
 }
 
 impl Pool {
-    pub(crate) fn new(
-        connector: Connector,
-        credentials: Arc<Credentials>,
-        effects: Arc<Effects>,
-        limits: &Limits,
-        rules: Rules,
-        cap: Arc<Cap>,
-        reach: Arc<Reach>,
-    ) -> Self {
+    pub(crate) fn new(said: Said, credentials: Arc<Credentials>, effects: Arc<Effects>, reach: Arc<Reach>) -> Self {
+        let Said {
+            connector,
+            limits,
+            rules,
+            cap,
+            memory,
+        } = said;
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self {
             number: LAST.fetch_add(1, Ordering::Relaxed),
             user: connector.user().to_owned(),
             credentials,
             places: Places::new(limits.room()),
-            terms: RwLock::new(Terms {
-                connector: Arc::new(connector),
-                limits: limits.clone(),
-                cap,
-            }),
             generation: AtomicU64::new(0),
             statements: Statements::default(),
             companies: Companies::new(limits.sharing, rules),
             shares: AtomicBool::new(limits.sharing.is_on),
+            remembers: AtomicBool::new(memory.is_some()),
+            terms: RwLock::new(Terms::of(connector, limits, cap, memory)),
             effects,
             asks_for_numbers: AtomicBool::new(false),
             shown: Mutex::default(),
@@ -234,16 +261,15 @@ impl Pool {
     }
 
     /// From now on connections are made like this, and there are so many.
-    pub(crate) fn change(&self, connector: Connector, limits: &Limits, rules: Rules, cap: Arc<Cap>) {
-        self.shares.store(limits.sharing.is_on, Ordering::Relaxed);
-        self.companies.change(rules);
-        {
-            let mut terms = self.terms.write();
-            terms.connector = Arc::new(connector);
-            terms.limits = limits.clone();
-            terms.cap = cap;
-        }
-        for server in self.places.resize(limits.room()) {
+    pub(crate) fn change(&self, said: Said) {
+        let room = said.limits.room();
+        self.shares.store(said.limits.sharing.is_on, Ordering::Relaxed);
+        self.companies.change(said.rules);
+        // What is known is of where it was.
+        self.has_changed(&Does::Anything);
+        self.remembers.store(said.memory.is_some(), Ordering::Release);
+        *self.terms.write() = Terms::of(said.connector, said.limits, said.cap, said.memory);
+        for server in self.places.resize(room) {
             server.say_farewell();
         }
     }
@@ -252,6 +278,7 @@ impl Pool {
     pub(crate) fn renew(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.effects.doubt();
+        self.has_changed(&Does::Anything);
         self.sweep(true);
     }
 
@@ -303,6 +330,27 @@ impl Pool {
     /// Whether what its clients ask may travel together.
     pub(crate) fn shares(&self) -> bool {
         self.shares.load(Ordering::Relaxed)
+    }
+
+    /// Whether answers are remembered.
+    pub(crate) fn remembers(&self) -> bool {
+        self.remembers.load(Ordering::Acquire)
+    }
+
+    /// Where they are, and where its database is.
+    pub(crate) fn memory(&self) -> Option<(Memory, Arc<str>)> {
+        if !self.remembers() {
+            return None;
+        }
+        let terms = self.terms.read();
+        terms.memory.clone().zip(Some(Arc::clone(&terms.place)))
+    }
+
+    /// Rows were changed, or may have been; to be said before its client is told.
+    pub(crate) fn has_changed(&self, does: &Does) {
+        if let Some((memory, place)) = self.memory() {
+            memory.has_changed(&place, does);
+        }
     }
 
     /// As whom it connects.

@@ -29,6 +29,7 @@ use crate::deadlines::{At, Deadlines, Passed};
 use crate::end::{End, last_word, put_cancelled, put_refusal, too_many};
 use crate::frames::{self, Frame, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
+use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
 use crate::pool::PoolMode;
 use crate::refusal::Refusal;
@@ -37,6 +38,7 @@ use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::ask::Answer;
 use crate::sharing::offer::{Alone, Asked, Offer, PARSE_COMPLETE, Travelling};
+use crate::sharing::plan::Kind;
 use crate::sharing::trip::Lost;
 use crate::state::{IDLE_TIMEOUT, State};
 use crate::statements::Names;
@@ -216,7 +218,9 @@ impl Session {
             company: None,
             answered: None,
             discarding_at: None,
+            watch: Watch::default(),
         };
+        state.begins_anew();
         state.is_answered();
         let console = identity.is_admin.then(|| {
             Box::new(Console {
@@ -284,6 +288,12 @@ impl Session {
             let mut alone = match self.state.offer(&self.client.input) {
                 None => None,
                 Some(Offer::Alone(alone)) => Some(alone),
+                Some(Offer::Known(asked, said)) => {
+                    self.is_told(Kind::Read, asked, &said);
+                    self.state.registration.counters().was_remembered();
+                    self.state.is_answered();
+                    continue;
+                }
                 Some(Offer::Travels(travelling)) => match self.travel(travelling).await {
                     Ok(None) => continue,
                     Ok(alone) => alone,
@@ -375,6 +385,10 @@ impl Session {
             entry.set_running(None);
             entry.has_travelled();
             self.state.is_answered();
+            if relayed.is_err() {
+                // What was asked may be done, and nobody is told.
+                self.state.has_done();
+            }
             match relayed {
                 Ok(()) => {
                     self.state.last = Some(server.lent);
@@ -524,16 +538,21 @@ impl Session {
         };
         // A cancel that has come is late.
         entry.has_travelled();
-        self.client.input.advance(length);
+        self.is_told(travelling.kind, travelling.asked, &said);
+        self.state.registration.counters().was_shared();
+        Ok(None)
+    }
+
+    /// What the client has asked is answered, and not by a server of its own.
+    fn is_told(&mut self, kind: Kind, asked: Asked, said: &[u8]) {
+        self.client.input.advance(asked.length);
         let output = &mut self.client.output;
-        if travelling.asked.is_parsed {
+        if asked.is_parsed {
             output.extend_from_slice(&PARSE_COMPLETE);
         }
-        output.extend_from_slice(&said);
+        output.extend_from_slice(said);
         frames::put(output, b'Z', &[b"I"]);
-        self.state.registration.counters().was_shared();
-        self.state.has_travelled(travelling.kind, travelling.asked);
-        Ok(None)
+        self.state.has_travelled(kind, asked);
     }
 
     /// Nothing of it was done, but for a Parse, which is done before what is cancelled.

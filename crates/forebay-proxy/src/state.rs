@@ -18,6 +18,7 @@ use crate::frames;
 use crate::leaves::Leaves;
 use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
+use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
 use crate::pool::{Pool, PoolMode};
 use crate::replies::Asked;
@@ -112,6 +113,8 @@ pub(crate) struct State {
     pub(crate) answered: Option<Instant>,
     /// Where a text was asked that may discard what is prepared.
     pub(crate) discarding_at: Option<u64>,
+    /// What its transaction does to rows.
+    pub(crate) watch: Watch,
 }
 
 impl State {

@@ -4,10 +4,10 @@
 //! what changes of tables had been seen; two that differ in any are two. Names are the client's own affair: the server's are made from a number that no other statement has.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{Hints, deallocates, describes_nothing, executes, hints, names_a_moment};
+use forebay_sql::{Hints, deallocates, describes_nothing, executes, hints, names_a_moment, without_comments};
 use parking_lot::Mutex;
 
 use crate::effects::Suspects;
@@ -45,6 +45,7 @@ pub(crate) struct Statement {
     names_a_moment: bool,
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
+    told_apart_by: OnceLock<Option<(Arc<str>, Bytes)>>,
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -79,7 +80,30 @@ pub(crate) fn tells_a_moment(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(names_a_moment)
 }
 
+/// Whether among what is bound there may be a word for the moment at which it is read.
+pub(crate) fn tells_a_moment_by_value(bound: &[u8]) -> bool {
+    const WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
+    let begins = |at: usize| {
+        let rest = &bound[at..];
+        WORDS.iter().any(|word| {
+            rest.get(..word.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+        })
+    };
+    (0..bound.len()).any(begins)
+}
+
 impl Statement {
+    /// The text without its comments, and the types of parameters that were given, by which it is told apart from those that ask something else.
+    pub(crate) fn told_apart_by(&self) -> Option<(Arc<str>, Bytes)> {
+        let told = self.told_apart_by.get_or_init(|| {
+            let (text, types) = zero_terminated(&self.identity.definition)?;
+            let text = without_comments(std::str::from_utf8(text).ok()?)?;
+            Some((text.into(), Bytes::copy_from_slice(types)))
+        });
+        told.clone()
+    }
+
     /// The body of its Parse behind the name.
     pub(crate) fn definition(&self) -> &[u8] {
         &self.identity.definition
@@ -194,6 +218,7 @@ impl Table {
             hints: hints_of(text),
             names_a_moment: tells_a_moment(text),
             plan: Mutex::new(None),
+            told_apart_by: OnceLock::new(),
         })
     }
 }

@@ -22,7 +22,8 @@ use crate::clients::Bounds;
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::lookup::Lookup;
-use crate::pool::{Limits, Pool, Rule, Stats};
+use crate::memory::Memory;
+use crate::pool::{Limits, Pool, Rule, Said, Stats};
 use crate::reach::Reach;
 use crate::sharing::rules::Rules;
 
@@ -70,6 +71,8 @@ pub struct UpstreamOptions {
     pub users: Arc<BTreeMap<String, UserOptions>>,
     /// What is said of statements and sessions, the first before the others.
     pub rules: Arc<[Rule]>,
+    /// Where answers are remembered; none: they are not.
+    pub memory: Option<Memory>,
 }
 
 impl UpstreamOptions {
@@ -87,6 +90,7 @@ impl UpstreamOptions {
             max_user_clients: None,
             users: Arc::default(),
             rules: Arc::default(),
+            memory: None,
         }
     }
 
@@ -251,6 +255,17 @@ impl UpstreamSettings {
         limits
     }
 
+    /// All that is said of this pool.
+    fn said_of(&self, key: &Key, connector: Connector) -> Said {
+        Said {
+            connector,
+            limits: self.limits_of(key),
+            rules: self.rules_of(key),
+            cap: Arc::clone(&self.cap),
+            memory: self.options.memory.clone(),
+        }
+    }
+
     /// All rules, of whomever.
     pub(crate) fn rules(&self) -> &Arc<[Rule]> {
         &self.options.rules
@@ -323,12 +338,7 @@ impl Upstream {
         let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
         *self.settings.write() = Arc::clone(&settings);
         for (key, pool, connector) in connectors {
-            pool.change(
-                connector,
-                &settings.limits_of(key),
-                settings.rules_of(key),
-                Arc::clone(cap),
-            );
+            pool.change(settings.said_of(key, connector));
             if !Arc::ptr_eq(&before.cap, cap) {
                 cap.add(as_holder(pool));
             }
@@ -416,12 +426,9 @@ impl Upstream {
             return Ok(Arc::clone(pool));
         }
         let pool = Arc::new(Pool::new(
-            settings.connector(user, database)?,
+            settings.said_of(&key, settings.connector(user, database)?),
             Arc::clone(&self.credentials),
             self.effects(database),
-            &settings.limits_of(&key),
-            settings.rules_of(&key),
-            Arc::clone(&settings.cap),
             Arc::clone(&self.reach),
         ));
         settings.cap.add(as_holder(&pool));

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use forebay_proxy::UserOptions;
 use forebay_proxy::pool::{Limits, PoolMode};
+use forebay_proxy::{Invalidation, UserOptions};
 
 use crate::access::Rules;
 use crate::config::Options;
@@ -70,6 +70,8 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             max_user_clients,
             users,
             rules,
+            cache_memory,
+            invalidation,
             doubts,
         }) => {
             for (name, settings) in databases {
@@ -94,6 +96,13 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             }
             for rule in rules.iter() {
                 line("rule", rule.to_string());
+            }
+            if *cache_memory > 0 {
+                let by = match invalidation {
+                    Invalidation::Own => "what passes this proxy makes them old before their time",
+                    Invalidation::None => "nothing makes them old before their time",
+                };
+                line("cache", format!("{cache_memory} bytes for answers; {by}"));
             }
             for doubt in doubts {
                 line("warning", doubt.clone());

@@ -25,7 +25,7 @@ use databases::{Admins, DatabaseOption, Lent, ProxyOptions, SessionFunctionsOpti
 pub use error::OptionsError;
 use error::value;
 use quantity::{Address, AddressOrOff, Size, Span};
-use rules::RuleSettings;
+use rules::{InvalidateOption, RuleSettings};
 use users::UserSettings;
 
 /// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite, or as a proxy in front of a PostgreSQL
@@ -220,6 +220,15 @@ pub struct Settings {
     /// [default: none]
     #[arg(long, value_name = "COUNT")]
     pub max_user_connections: Option<usize>,
+
+    /// With --upstream: memory for answers that hints and rules have remembered, of all databases; 0 remembers nothing [default: 0]
+    #[arg(long, value_name = "SIZE")]
+    pub cache_memory: Option<Size>,
+
+    /// With --upstream: by what remembered answers are known to be old before their time: "own", what passes this proxy to change rows, or
+    /// "none" [default: own]
+    #[arg(long, value_name = "WHAT")]
+    pub invalidate: Option<InvalidateOption>,
 
     /// In a file: what is said of single users, each a table.
     #[arg(skip)]
@@ -500,7 +509,7 @@ impl Settings {
         })?;
         let mut options = self.over(file).map_err(|error| error.in_file(path, &text))?;
         if let Some(proxy) = &mut options.proxy {
-            let doubts = rules::doubts(&proxy.rules)
+            let doubts = rules::doubts(&proxy.rules, proxy.cache_memory > 0)
                 .into_iter()
                 .map(|doubt| doubt.in_file(path, &text).to_string());
             proxy.doubts = doubts.collect();
@@ -529,7 +538,7 @@ impl Settings {
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode sharing session_functions server_wait_timeout server_idle_timeout
             server_lifetime idle_session_timeout trust_loopback service_user auth_query
-            auth_query_kept max_client_connections max_user_connections user rule admin_users
+            auth_query_kept max_client_connections max_user_connections cache_memory invalidate user rule admin_users
             database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait

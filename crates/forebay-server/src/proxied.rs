@@ -11,7 +11,7 @@ use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::gate::Replication;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Client, StartUpError};
-use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions, replicate};
+use forebay_proxy::{Clients, Databases, Identity, Invalidation, Memory, Session, UpstreamOptions, replicate};
 use forebay_stream::Socket;
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -38,8 +38,37 @@ pub(crate) struct Proxied {
     /// Who may use the console.
     admins: RwLock<Admins>,
     phase: watch::Receiver<Phase>,
+    /// What is remembered, and how it was to be.
+    memory: RwLock<Remembering>,
     /// When it was tried whether the databases can be reached, and why they cannot.
     tried: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
+}
+
+/// What is remembered: how much at most, by what it is known to be old, and where.
+struct Remembering {
+    as_said: (u64, Invalidation),
+    memory: Option<Memory>,
+}
+
+impl Remembering {
+    fn new(options: &ProxyOptions) -> Self {
+        let as_said @ (bytes, invalidation) = (options.cache_memory, options.invalidation);
+        Self {
+            as_said,
+            memory: (bytes > 0).then(|| Memory::new(bytes, invalidation)),
+        }
+    }
+
+    /// What is remembered stays where nothing else is said of it.
+    fn changed(&self, options: &ProxyOptions) -> Self {
+        match self.as_said == (options.cache_memory, options.invalidation) {
+            true => Self {
+                as_said: self.as_said,
+                memory: self.memory.clone(),
+            },
+            false => Self::new(options),
+        }
+    }
 }
 
 impl Proxied {
@@ -57,7 +86,8 @@ impl Proxied {
         predecessor: Option<Arc<Predecessor>>,
     ) -> Result<Self, ServeError> {
         check(options)?;
-        let (named, other) = upstreams(options);
+        let remembering = Remembering::new(options);
+        let (named, other) = upstreams(options, remembering.memory.as_ref());
         let databases = Databases::new(named, other, options.max_upstream_connections).map_err(of_some_database)?;
         let databases = Arc::new(databases);
         let clients = Arc::<Clients>::default();
@@ -71,6 +101,7 @@ impl Proxied {
             predecessor,
             admins: RwLock::new(options.admins.clone()),
             phase,
+            memory: RwLock::new(remembering),
             tried: tokio::sync::Mutex::default(),
         })
     }
@@ -78,9 +109,11 @@ impl Proxied {
     /// From now on it is a proxy of these; who is connected stays.
     pub(crate) fn change(&self, options: &ProxyOptions) -> Result<(), ServeError> {
         check(options)?;
-        let (named, other) = upstreams(options);
+        let remembering = self.memory.read().changed(options);
+        let (named, other) = upstreams(options, remembering.memory.as_ref());
         let changed = self.databases.change(named, other, options.max_upstream_connections);
         changed.map_err(of_some_database)?;
+        *self.memory.write() = remembering;
         *self.admins.write() = options.admins.clone();
         Ok(())
     }
@@ -135,11 +168,28 @@ impl Proxied {
         metrics::gauge!("forebay_server_connections_idle").set(stats.idle as f64);
         metrics::gauge!("forebay_clients_waiting").set(stats.waiting as f64);
         let counts = self.clients.counts();
-        for (way, count) in [("alone", counts.alone), ("shared", counts.shared)] {
+        for (way, count) in [
+            ("alone", counts.alone),
+            ("shared", counts.shared),
+            ("remembered", counts.remembered),
+        ] {
             metrics::counter!("forebay_statements_total", "way" => way).absolute(count);
         }
         for (sqlstate, count) in counts.errors {
             metrics::counter!("forebay_errors_total", "sqlstate" => sqlstate).absolute(count);
+        }
+        if let Some(memory) = &self.memory.read().memory {
+            let remembered = memory.counts();
+            metrics::gauge!("forebay_cache_answers").set(remembered.answers as f64);
+            metrics::gauge!("forebay_cache_bytes").set(remembered.bytes as f64);
+            for (state, count) in [
+                ("fresh", remembered.fresh),
+                ("stale", remembered.stale),
+                ("missed", remembered.missed),
+            ] {
+                metrics::counter!("forebay_cache_lookups_total", "state" => state).absolute(count);
+            }
+            metrics::counter!("forebay_cache_evictions_total").absolute(remembered.evicted);
         }
         let travelled = self.databases.travelled();
         metrics::counter!("forebay_trips_total").absolute(travelled.trips);
@@ -154,7 +204,10 @@ fn of_some_database(error: ConnectError) -> ServeError {
 }
 
 /// Those with names, and what has all others.
-fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<UpstreamOptions>) {
+fn upstreams(
+    options: &ProxyOptions,
+    memory: Option<&Memory>,
+) -> (Vec<(String, UpstreamOptions)>, Option<UpstreamOptions>) {
     let upstream = |settings: &UpstreamSettings| {
         let mut upstream = UpstreamOptions::new(settings.config.clone(), settings.limits.clone());
         upstream.trusts_loopback = options.trusts_loopback;
@@ -165,6 +218,7 @@ fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<
         upstream.max_user_clients = options.max_user_clients;
         upstream.users = Arc::clone(&options.users);
         upstream.rules = Arc::clone(&options.rules);
+        upstream.memory = memory.cloned();
         upstream
     };
     let named = options.databases.iter().map(|(name, settings)| {
@@ -180,7 +234,7 @@ fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<
 /// # Errors
 /// [`ServeError`] of the first that cannot, and whose it is.
 pub(crate) fn check(options: &ProxyOptions) -> Result<(), ServeError> {
-    let (named, other) = upstreams(options);
+    let (named, other) = upstreams(options, None);
     let named = named.into_iter().map(|(name, upstream)| (Some(name), upstream));
     for (database, upstream) in named.chain(other.map(|upstream| (None, upstream))) {
         upstream

@@ -29,6 +29,8 @@ mod handover;
 mod hints;
 #[path = "proxy/login.rs"]
 mod login;
+#[path = "proxy/memory.rs"]
+mod memory;
 #[path = "proxy/metrics.rs"]
 mod metrics;
 #[path = "proxy/neighbours.rs"]

@@ -10,12 +10,18 @@ use super::lexer::Lexer;
 
 /// Nobody waits longer for company, whatever is asked.
 const BATCH_MAX: Duration = Duration::from_secs(1);
+/// Nothing is remembered for longer, whatever is asked: a year.
+const REMEMBERED_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What the comments of one text ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hints {
     /// `batch:N`: waits up to so many milliseconds for company; with 0 it has none.
     pub batch: Option<Duration>,
+    /// `ttl:N`: may be answered with what was answered up to so many seconds ago; with 0 it may not.
+    pub ttl: Option<Duration>,
+    /// `stale:N`: for so many seconds beyond that also, while it is asked again.
+    pub stale: Option<Duration>,
 }
 
 /// The hints in the comments of a text of PostgreSQL's.
@@ -48,12 +54,17 @@ fn read(between: &str, hints: &mut Hints) {
         }
         let Some(length) = comment_length(rest) else { return };
         for word in rest[..length].split(|letter: char| !letter.is_ascii_alphanumeric() && letter != ':') {
-            let Some(milliseconds) = word.strip_prefix("batch:").and_then(|number| number.parse().ok()) else {
+            let Some((name, number)) = word.split_once(':') else {
                 continue;
             };
-            hints
-                .batch
-                .get_or_insert(Duration::from_millis(milliseconds).min(BATCH_MAX));
+            let Ok(number) = number.parse() else { continue };
+            let (hint, asked, most) = match name {
+                "batch" => (&mut hints.batch, Duration::from_millis(number), BATCH_MAX),
+                "ttl" => (&mut hints.ttl, Duration::from_secs(number), REMEMBERED_MAX),
+                "stale" => (&mut hints.stale, Duration::from_secs(number), REMEMBERED_MAX),
+                _ => continue,
+            };
+            hint.get_or_insert(asked.min(most));
         }
         rest = &rest[length..];
     }
@@ -113,6 +124,27 @@ mod tests {
             ("SELECT 6 / 2 /* batch:1 */", Some(1)),
         ] {
             assert_eq!(batch(sql), wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_comment_says_for_how_long_an_answer_will_do() {
+        for (sql, ttl, stale) in [
+            ("/* ttl:60 stale:3600 */ SELECT 1", Some(60), Some(3600)),
+            ("SELECT 1 /* ttl:0 */", Some(0), None),
+            ("/* stale:5 batch:10 */ SELECT 1", None, Some(5)),
+            ("/* ttl:1 ttl:2 */ SELECT 1", Some(1), None),
+            (
+                "/* ttl:18446744073709551615 */ SELECT 1",
+                Some(REMEMBERED_MAX.as_secs()),
+                None,
+            ),
+            ("/* ttl:18446744073709551616 */ SELECT 1", None, None),
+            ("/* title:60 ttl: 60 ttl:1:2 */ SELECT 1", None, None),
+        ] {
+            let hints = hints(sql);
+            let seconds = |hint: Option<Duration>| hint.map(|hint| hint.as_secs());
+            assert_eq!((seconds(hints.ttl), seconds(hints.stale)), (ttl, stale), "{sql}");
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod bound;
 mod commit;
+mod control;
 mod dialect;
 mod form;
 mod hints;
@@ -29,6 +30,7 @@ mod verb;
 
 pub use bound::{asks_of_before, has_parameters, locks_what_it_reads, reads, uses_its_session};
 pub use commit::{commits_before, may_commit_within};
+pub use control::only_controls;
 pub use dialect::Dialect;
 pub use form::{form, without_literals};
 pub use hints::{Hints, hints};
@@ -38,7 +40,7 @@ pub use lateral::{Lateral, Parameter, lateral};
 pub use leftover::{body_may_leave_something, may_leave_something, mentioned, settings_named, settings_named_in_body};
 pub use listed::{Listed, listed};
 pub use moment::names_a_moment;
-pub use normal::normal;
+pub use normal::{normal, without_comments};
 pub use point::{Compared, Literal, Point, With, literals, point};
 pub use role::{Role, role};
 pub use row::{Row, row, rows};

@@ -1,7 +1,7 @@
 //! Normal: a text of PostgreSQL's without its literals and comments, by which texts are told apart that differ in nothing else.
 //!
 //! Promises: two texts of one normal form have the same tokens, but for what stands in numbers and strings, and blanks between the same of
-//! them.
+//! them. Two that are the same without their comments have the same tokens, on the same lines.
 
 use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer};
@@ -32,9 +32,55 @@ pub fn normal(sql: &str, out: &mut String) -> bool {
     true
 }
 
+/// The text without its comments, by which texts are told apart that ask the same. None where there is none, as for [`normal`].
+#[must_use]
+pub fn without_comments(sql: &str) -> Option<String> {
+    if sql.bytes().any(|byte| matches!(byte, b'\\' | 0x0b)) {
+        return None;
+    }
+    let mut out = String::with_capacity(sql.len());
+    let mut end = 0;
+    for token in Lexer::new(Dialect::Postgres, sql) {
+        let token = token.ok()?;
+        let begin = token.text.as_ptr().addr() - sql.as_ptr().addr();
+        if begin > end && end > 0 {
+            // Strings on two lines are one.
+            out.push(if sql[end..begin].contains(['\n', '\r']) {
+                '\n'
+            } else {
+                ' '
+            });
+        }
+        end = begin + token.text.len();
+        match token.kind {
+            Kind::Hint | Kind::Executable => return None,
+            _ => out.push_str(token.text),
+        }
+    }
+    Some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_comments_and_blanks_are_left_out() {
+        let told = |sql| without_comments(sql);
+        let wanted = Some("SELECT a FROM t WHERE b = 5 AND c = 'x  y'".to_owned());
+        assert_eq!(told("SELECT a FROM t WHERE b = 5 AND c = 'x  y'"), wanted);
+        assert_eq!(
+            told("/* ttl:5 */ SELECT a  FROM/* of it */t WHERE b = 5 AND c = 'x  y' -- end"),
+            wanted
+        );
+        assert_ne!(told("SELECT a FROM t WHERE b = 6 AND c = 'x  y'"), wanted);
+        assert_ne!(told("SELECT a FROM t WHERE b = 5 AND c = 'x y'"), wanted);
+        assert_ne!(told("SELECT 'a' 'b'"), told("SELECT 'a'\n'b'"));
+        assert_eq!(told("SELECT 'a'\n'b'"), told("SELECT 'a' -- x\n  'b'"));
+        for none in ["SELECT '\\'", "/*+ hint */ SELECT 1", "SELECT 'a"] {
+            assert_eq!(told(none), None, "{none}");
+        }
+    }
 
     fn form(sql: &str) -> Option<String> {
         let mut out = String::new();

@@ -16,6 +16,7 @@ use super::learning::ask;
 use super::line::Line;
 use super::plan::{Kind, Plan};
 use super::trip::{Arrival, Asks, Lost, Trip};
+use crate::memory::does::Does;
 use crate::pool::Pool;
 use crate::server::Server;
 
@@ -142,6 +143,10 @@ impl Carrier {
                     .await
                     .map(|read| read.map(|()| false)),
             };
+            if let (Kind::Change, Ok(read)) = (self.kind, &read) {
+                // Before anybody is told.
+                self.have_changed(read.is_ok(), &trip);
+            }
             let was_cancelled = match read {
                 Ok(read) => read?,
                 Err(_) => {
@@ -191,7 +196,9 @@ impl Carrier {
         }
         if self.kind == Kind::Change {
             // They have to wait for the commit.
-            trip.read_in_time(server).await?;
+            let read = trip.read_in_time(server).await;
+            self.have_changed(read.is_ok(), &trip);
+            read?;
             if trip.is_well() {
                 self.was_on_its_way(trip.worked_for(), begun.elapsed(), trip.plans());
             }
@@ -212,6 +219,17 @@ impl Carrier {
                 trip.read(server).await
             }
         }
+    }
+
+    /// What those on a trip have changed is done, or may be.
+    fn have_changed(&self, is_known: bool, trip: &Trip) {
+        if !self.pool.remembers() {
+            return;
+        }
+        let mut does = Does::Nothing;
+        let changes = self.pool.effects.schema_changes();
+        trip.plans().for_each(|plan| does.add(plan.does(changes)));
+        self.pool.has_changed(if is_known { &does } else { &Does::Anything });
     }
 
     /// A trip took so long. Where it takes long again and again, whoever was on it is to show that it is not the one.

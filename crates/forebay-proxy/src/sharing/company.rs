@@ -132,13 +132,15 @@ impl Companies {
         }
         (all.len() < COMPANIES_MAX).then(|| {
             static LAST: AtomicU64 = AtomicU64::new(0);
+            let begun = beginning.settings().iter().find(|(name, _)| name == APPLICATION);
+            let application = settings.get(APPLICATION).or(begun.map(|(_, value)| value.as_str()));
             let company = Arc::new(Company {
                 number: LAST.fetch_add(1, Ordering::Relaxed),
                 beginning: beginning.clone(),
                 settings: Arc::clone(settings),
                 min_jointly: self.sharing.min_jointly,
                 min_asked: self.sharing.min_asked,
-                rules: rules.clone(),
+                rules: rules.of_application(application),
                 generation: self.generation(),
                 flights: Arc::default(),
                 plans: RwLock::default(),

@@ -9,6 +9,7 @@
 //! What of all this hangs on the table alone is told by a *mark*: while the mark is the same, nothing of it has changed.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use forebay_sql::{ChangeKind, Effect, Touches, called, names};
 
@@ -104,6 +105,8 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>) -> String {
          AND t.typtype <> 'e' AND e.typtype IS DISTINCT FROM 'e')) \
          UNION ALL SELECT 'the type ' || t.typname, '' FROM pg_type t WHERE t.typname = ANY({names}) AND t.oid >= 16384 \
          AND t.typtype <> 'e' AND t.typcategory <> 'A' AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c') \
+         UNION ALL SELECT DISTINCT 'named', CAST(c.relname AS text) FROM pg_class c \
+         WHERE c.relname = ANY({names}) AND c.relkind IN ('r', 'p') \
          UNION ALL SELECT 'the operator ' || o.oprname, '' FROM pg_operator o WHERE o.oid >= 16384 AND o.oprname = ANY({operators}) \
          AND o.oprleft < 16384 AND o.oprright < 16384 \
          UNION ALL SELECT 'a cast to ' || format_type(c.casttarget, NULL), '' FROM pg_cast c WHERE c.oid >= 16384 AND c.castsource < 16384 \
@@ -115,6 +118,7 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>) -> String {
         let _ = write!(
             text,
             " UNION ALL SELECT 'mark', {MARK} FROM {c} \
+             UNION ALL SELECT 'inherits', '' FROM pg_inherits h WHERE h.inhrelid = {table} \
              UNION ALL SELECT 'the trigger ' || t.tgname, '' FROM {c} JOIN pg_trigger t ON t.tgrelid = c.oid WHERE NOT t.tgisinternal \
              UNION ALL SELECT 'the table ' || c.relname || ', which is a part of another, or has parts', '' FROM {c} \
              WHERE c.relkind <> 'r' OR c.relispartition OR (c.relhassubclass AND {finds_rows}) \
@@ -157,6 +161,10 @@ pub(crate) enum Found {
         mark: Option<String>,
         /// The table draws numbers for its rows.
         draws: bool,
+        /// The tables of all names in it.
+        tables: Arc<[Arc<str>]>,
+        /// Rows of the table that is changed are another's, too.
+        inherits: bool,
     },
     /// What is, in words that follow "it names".
     Matter(String),
@@ -169,11 +177,14 @@ pub(crate) fn is_of_the_catalog(name: &str) -> bool {
 
 /// What these rows say.
 pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
-    let (mut marked, mut draws) = (None, false);
+    let (mut marked, mut draws, mut inherits) = (None, false, false);
+    let mut tables = Vec::new();
     let finds_rows = matches!(&touches.effect, Effect::Changes(change) if change.finds_rows);
     for (kind, text) in rows {
         match kind.as_str() {
             "mark" => marked = Some(text.clone()),
+            "named" => tables.push(Arc::from(text.as_str())),
+            "inherits" => inherits = true,
             "identity" => draws = true,
             "default" | "expression" => {
                 let Some(called) = called(text) else {
@@ -197,7 +208,12 @@ pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
     if matches!(touches.effect, Effect::Changes(_)) && marked.is_none() {
         return Found::Matter("a table that is not there".to_owned());
     }
-    Found::Harmless { mark: marked, draws }
+    Found::Harmless {
+        mark: marked,
+        draws,
+        tables: tables.into(),
+        inherits,
+    }
 }
 
 /// Reads a DataRow of two texts from its first byte on; NULL is the empty text.
@@ -279,10 +295,19 @@ mod tests {
         let harmless = |draws| Found::Harmless {
             mark: Some("16400 700".to_owned()),
             draws,
+            tables: Arc::default(),
+            inherits: false,
         };
         let marked = ("mark", "16400 700");
         assert_eq!(found(&insert, &rows(&[marked])), harmless(false));
         assert_eq!(found(&insert, &rows(&[marked, ("identity", "")])), harmless(true));
+        let told = found(
+            &insert,
+            &rows(&[("named", "t"), marked, ("inherits", ""), ("named", "u")]),
+        );
+        assert!(
+            matches!(told, Found::Harmless { tables, inherits: true, .. } if tables.iter().map(|name| &**name).eq(["t", "u"]))
+        );
         assert_eq!(
             found(&insert, &rows(&[("default", "nextval('t_id_seq'::regclass)"), marked])),
             harmless(true)

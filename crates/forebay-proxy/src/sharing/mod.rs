@@ -24,7 +24,7 @@ pub(crate) mod line;
 pub(crate) mod offer;
 mod pace;
 pub(crate) mod plan;
-mod reviewed;
+pub(crate) mod reviewed;
 pub(crate) mod rules;
 mod sent;
 mod shape;

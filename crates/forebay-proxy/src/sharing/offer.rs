@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use forebay_sql::{Hints, without_comments};
 use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
@@ -21,9 +22,11 @@ use super::plan::{Kind, Plan};
 use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
+use crate::memory::question::{Key, Question, Way};
+use crate::memory::{Told, Windows};
 use crate::server::Server;
 use crate::state::State;
-use crate::statements::{Named, Statement, hints_of, tells_a_moment, text_of};
+use crate::statements::{Named, Statement, hints_of, tells_a_moment, tells_a_moment_by_value, text_of};
 
 /// What is answered to a Parse.
 pub(crate) const PARSE_COMPLETE: [u8; 5] = [b'1', 0, 0, 0, 4];
@@ -35,6 +38,8 @@ pub(crate) enum Offer {
     Alone(Alone),
     /// It travels.
     Travels(Travelling),
+    /// It is known what is said to it.
+    Known(Asked, Bytes),
 }
 
 /// What a client has asked in one go, and what of that is done where nothing else is.
@@ -183,7 +188,7 @@ thread_local! {
 impl State {
     /// Offers what the client has sent to others; none if it is nothing that could be carried.
     pub(crate) fn offer(&mut self, input: &[u8]) -> Option<Offer> {
-        if !self.may_share || !self.pool.shares() {
+        if !self.may_share || !(self.pool.shares() || self.pool.remembers()) {
             return None;
         }
         let asked = unit(input)?;
@@ -217,7 +222,9 @@ impl State {
             }));
         };
         let line = company.line(kind);
-        let is_due = plan.times_alone() >= company.min_asked && plan.is_due(self.pool.effects.schema_changes());
+        let windows = self.windows(&hints, &plan);
+        let is_asked_about = windows.is_some() || plan.times_alone() >= company.min_asked;
+        let is_due = is_asked_about && plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
         let alone = |plan: Arc<Plan>, is_counted| {
             Some(Offer::Alone(Alone {
@@ -231,7 +238,44 @@ impl State {
             }))
         };
         let batch = hints.batch.or(plan.ruled.batch);
-        let may_be_carried = !is_due && company.may_share(kind) && batch != Some(Duration::ZERO);
+        let may_be_carried = !is_due && company.may_share(kind);
+        if let Some(windows) = windows.filter(|_| may_be_carried)
+            && let Some((memory, place)) = self.pool.memory()
+            && plan.may_be_remembered(keeps_numbers)
+            && let Some(key) = key_of(&company, &asked, statement.as_deref(), windows)
+        {
+            let way = Way {
+                pool: Arc::downgrade(&self.pool),
+                company: Arc::clone(&company),
+                plan: Arc::clone(&plan),
+                ask: ask_of(&asked, statement.as_deref()),
+                statement: statement.clone(),
+                time: self.statement_timeout,
+            };
+            let asked = Asked::of(&asked, input, || statement.clone());
+            return Some(match memory.ask(Question::new(key, place, way)) {
+                Told::Known(said) => {
+                    plan.was_remembered();
+                    Offer::Known(asked, said)
+                }
+                Told::Asked(told) => {
+                    let sent = Sent::default();
+                    // Whoever has asked it has done so already, or does so now.
+                    sent.now();
+                    Offer::Travels(Travelling {
+                        line: Arc::clone(line),
+                        told,
+                        claim: Claim::default(),
+                        since: Instant::now(),
+                        sent,
+                        kind,
+                        asked,
+                        plan,
+                    })
+                }
+            });
+        }
+        let may_be_carried = may_be_carried && self.pool.shares() && batch != Some(Duration::ZERO);
         let mut may_share = may_be_carried && plan.may_share(keeps_numbers);
         if let Unit::Extended(extended) = &asked {
             may_share &= !plan.may_change_by_the_time(extended.bound);
@@ -244,14 +288,7 @@ impl State {
         if !may_share && !joins {
             return alone(plan, false);
         }
-        let ask = || match &asked {
-            Unit::Simple(text) => Ask::Simple(Bytes::copy_from_slice(text)),
-            Unit::Extended(extended) => Ask::Extended {
-                number: statement.as_ref().map_or(0, |statement| statement.number()),
-                bound: Bytes::copy_from_slice(extended.bound),
-                steps: extended.steps,
-            },
-        };
+        let ask = || ask_of(&asked, statement.as_deref());
         let travels = |plan, told, claim, sent| {
             Some(Offer::Travels(Travelling {
                 line: Arc::clone(line),
@@ -298,6 +335,20 @@ impl State {
         }
         let (told, claim, sent) = told.expect("it was made when it had to wait");
         travels(plan, told, claim, sent)
+    }
+
+    /// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.
+    fn windows(&self, hints: &Hints, plan: &Plan) -> Option<Windows> {
+        if !self.pool.remembers() || plan.kind() != Some(Kind::Read) {
+            return None;
+        }
+        let by_hint = hints.ttl.map(|fresh| Windows {
+            fresh,
+            stale: hints.stale.unwrap_or_default(),
+        });
+        by_hint
+            .or(plan.ruled.windows)
+            .filter(|windows| !windows.fresh.is_zero())
     }
 
     /// The client was answered just now, all that it has asked.
@@ -348,7 +399,7 @@ impl State {
     }
 
     /// Those that the client may travel with.
-    fn company(&mut self) -> Option<Arc<Company>> {
+    pub(crate) fn company(&mut self) -> Option<Arc<Company>> {
         if let Some((settings, company)) = &self.company
             && Arc::ptr_eq(settings, &self.settings)
             && company.generation == self.pool.companies.generation()
@@ -361,8 +412,42 @@ impl State {
     }
 }
 
+/// What is asked, as it is asked for others.
+fn ask_of(asked: &Unit<'_>, statement: Option<&Statement>) -> Ask {
+    match asked {
+        Unit::Simple(text) => Ask::Simple(Bytes::copy_from_slice(text)),
+        Unit::Extended(extended) => Ask::Extended {
+            number: statement.map_or(0, Statement::number),
+            bound: Bytes::copy_from_slice(extended.bound),
+            steps: extended.steps,
+        },
+    }
+}
+
+/// By what it is told apart from all other questions; none where what it is answered hangs on when it is asked.
+fn key_of(company: &Company, asked: &Unit<'_>, statement: Option<&Statement>, windows: Windows) -> Option<Key> {
+    let (text, extended) = match asked {
+        Unit::Simple(text) => (without_comments(std::str::from_utf8(text).ok()?)?.into(), None),
+        Unit::Extended(extended) => {
+            if tells_a_moment_by_value(extended.bound) {
+                return None;
+            }
+            let statement = statement?;
+            let (text, types) = statement.told_apart_by()?;
+            let bound = Bytes::copy_from_slice(extended.bound);
+            (text, Some((types, bound, extended.steps)))
+        }
+    };
+    Some(Key {
+        company: company.number,
+        text,
+        extended,
+        windows,
+    })
+}
+
 /// What is known of the statement of this text.
-fn plan_of(company: &Company, text: &[u8]) -> Option<Arc<Plan>> {
+pub(crate) fn plan_of(company: &Company, text: &[u8]) -> Option<Arc<Plan>> {
     let text = std::str::from_utf8(text).ok()?;
     NORMAL.with_borrow_mut(|normal| {
         normal.clear();

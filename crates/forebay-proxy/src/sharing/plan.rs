@@ -13,8 +13,9 @@ use parking_lot::Mutex;
 use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
 use super::reviewed::{is_of_the_time, unsteady};
-use super::rules::{Ruled, Rules};
+use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
+use crate::memory::does::{Does, does};
 
 /// What the catalog said is believed for so long, where no table was changed through the proxy meanwhile.
 const SEEN_FOR: Duration = Duration::from_secs(60);
@@ -52,6 +53,8 @@ pub(crate) struct Plan {
     text: String,
     /// What it does, or why that is not shown, in words that follow "it".
     pub(crate) touches: Result<Touches, String>,
+    /// What it does to rows, by its text alone.
+    does: Does,
     /// What rules say of it.
     pub(crate) ruled: Ruled,
     /// What it asks may be asked for many at once.
@@ -90,6 +93,7 @@ struct Counts {
     shared: AtomicU64,
     jointly: AtomicU64,
     joined: AtomicU64,
+    remembered: AtomicU64,
     trip_parts: AtomicU64,
 }
 
@@ -104,13 +108,15 @@ pub(crate) struct Counted {
     pub(crate) jointly: u64,
     /// Its client had the answer to what another one had asked.
     pub(crate) joined: u64,
+    /// Its client had an answer that was remembered.
+    pub(crate) remembered: u64,
     /// On how many trips it was shared.
     pub(crate) trips: u64,
 }
 
 impl Counted {
     pub(crate) fn total(&self) -> u64 {
-        self.alone + self.shared + self.joined
+        self.alone + self.shared + self.joined + self.remembered
     }
 }
 
@@ -121,6 +127,8 @@ enum Learnt {
     Harmless {
         mark: Option<Arc<str>>,
         draws: bool,
+        tables: Arc<[Arc<str>]>,
+        inherits: bool,
     },
     Matter(String),
 }
@@ -153,7 +161,8 @@ impl Plan {
     /// Of this text, and of what these rules say of it.
     pub(crate) fn of(text: &str, rules: &Rules) -> Self {
         let known = touches(text);
-        let ruled = rules.ruled(text, known.as_ref().map_or(&[], |touches| &touches.names));
+        let ruled = rules.ruled(text, known.as_ref().ok());
+        let does = does(text, known.as_ref().ok());
         let touches = known.and_then(|touches| {
             // Who takes the time of a row's last change for its version would not see that there were two.
             if changes_what_is_there(&touches) && touches.names.iter().any(|name| is_of_the_time(name)) {
@@ -167,6 +176,7 @@ impl Plan {
             number: LAST.fetch_add(1, Ordering::Relaxed),
             text: without_literals(text).chars().take(SHOWN_CHARS_MAX).collect(),
             ruled,
+            does,
             touches: touches.and_then(|touches| match of_the_catalog(&touches) {
                 Some(why) => Err(why),
                 None => Ok(touches),
@@ -290,9 +300,16 @@ impl Plan {
         let holds_for = if found.is_some() { SEEN_FOR } else { FAILED_FOR };
         *self.learnt.lock() = match found {
             None => Learnt::Nothing,
-            Some(Found::Harmless { mark, draws }) => Learnt::Harmless {
+            Some(Found::Harmless {
+                mark,
+                draws,
+                tables,
+                inherits,
+            }) => Learnt::Harmless {
                 mark: mark.map(Arc::from),
                 draws,
+                tables,
+                inherits,
             },
             Some(Found::Matter(what)) => Learnt::Matter(what),
         };
@@ -319,6 +336,50 @@ impl Plan {
                 Learnt::Harmless { draws, .. } => !(keeps_numbers && *draws),
                 Learnt::Nothing | Learnt::Matter(_) => false,
             }
+    }
+
+    /// Whether its answer may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share).
+    pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> bool {
+        self.kind() == Some(Kind::Read)
+            && self.is_steady()
+            && !self.tells_the_time()
+            && self.may_be_carried(keeps_numbers)
+    }
+
+    /// Whether its answer hangs on when it is asked, as far as its text tells.
+    pub(crate) fn tells_the_time(&self) -> bool {
+        let of = |name: &String| is_of_the_time(name);
+        self.touches.as_ref().is_ok_and(|touches| touches.names.iter().any(of))
+    }
+
+    /// The tables of all names in it, as far as is known.
+    pub(crate) fn tables(&self) -> Arc<[Arc<str>]> {
+        match &*self.learnt.lock() {
+            Learnt::Harmless { tables, .. } => Arc::clone(tables),
+            Learnt::Nothing | Learnt::Matter(_) => Arc::default(),
+        }
+    }
+
+    /// What it does to rows, after so many changes of tables.
+    pub(crate) fn does(&self, schema_changes: u64) -> Does {
+        if self.schema_changes() != schema_changes {
+            // What is learnt is of before.
+            return self.does.clone();
+        }
+        match (&*self.learnt.lock(), self.kind()) {
+            (Learnt::Harmless { .. }, Some(Kind::Read)) => Does::Nothing,
+            (Learnt::Harmless { inherits: false, .. }, Some(Kind::Change)) => match self.changed_table_alone() {
+                Some(table) => Does::Changes(vec![table]),
+                None => Does::Anything,
+            },
+            _ => self.does.clone(),
+        }
+    }
+
+    /// The table whose rows it changes, without its schema, as the catalog has it.
+    fn changed_table_alone(&self) -> Option<Arc<str>> {
+        let table: TableName = self.changed_table()?.parse().ok()?;
+        table.last().map(Arc::from)
     }
 
     /// The mark of the table whose rows it changes.
@@ -352,6 +413,29 @@ impl Plan {
         })
     }
 
+    /// Why its answer is not told again later, whoever would have it so; none where it may be.
+    pub(crate) fn why_not_remembered(&self) -> Option<String> {
+        if let Err(why) = &self.touches {
+            return Some(format!("it {why}"));
+        }
+        if self.kind() != Some(Kind::Read) {
+            return Some("it changes rows".to_owned());
+        }
+        if !self.is_steady() {
+            return Some("it answers anew each time".to_owned());
+        }
+        if self.tells_the_time() {
+            return Some("its answer hangs on the time".to_owned());
+        }
+        match &*self.learnt.lock() {
+            Learnt::Nothing => return Some("the catalog has not been asked about it".to_owned()),
+            Learnt::Matter(what) => return Some(format!("it names {what}")),
+            Learnt::Harmless { .. } => {}
+        }
+        self.is_long()
+            .then(|| format!("its answers have more than {ANSWER_BYTES_MAX} bytes"))
+    }
+
     /// It was answered by itself.
     pub(crate) fn was_alone(&self) {
         self.counts.alone.fetch_add(1, Ordering::Relaxed);
@@ -377,6 +461,13 @@ impl Plan {
         self.ruled.was_batched();
     }
 
+    /// Somebody had an answer that was remembered.
+    pub(crate) fn was_remembered(&self) {
+        self.counts.remembered.fetch_add(1, Ordering::Relaxed);
+        self.ruled.was_asked(1);
+        self.ruled.was_remembered();
+    }
+
     /// So many had the answer to what another one had asked.
     pub(crate) fn was_joined(&self, count: u64) {
         self.counts.joined.fetch_add(count, Ordering::Relaxed);
@@ -391,6 +482,7 @@ impl Plan {
             shared: of(&self.counts.shared),
             jointly: of(&self.counts.jointly),
             joined: of(&self.counts.joined),
+            remembered: of(&self.counts.remembered),
             // Parts are cut off to whole ones.
             trips: (of(&self.counts.trip_parts) + TRIP_PARTS / 2) / TRIP_PARTS,
         }
@@ -463,6 +555,8 @@ mod tests {
         Some(Found::Harmless {
             mark: Some("1".to_owned()),
             draws,
+            tables: Arc::default(),
+            inherits: false,
         })
     }
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use forebay_sql::{Effect, NotShown, touches};
+use forebay_sql::{Effect, NotShown, Touches, touches};
+
+use crate::memory::Windows;
 
 /// What is said of some statements, or of some sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,8 +22,12 @@ pub struct Rule {
     pub database: Option<String>,
     /// Only of this user's.
     pub user: Option<String>,
+    /// Only of sessions whose program is called so.
+    pub application: Option<String>,
     /// Only of statements that name this table.
     pub table: Option<TableName>,
+    /// Only of statements that call this function.
+    pub function: Option<TableName>,
     /// Only of this statement.
     pub statement: Option<StatementForm>,
     /// They wait so long for company; with zero they have none.
@@ -30,6 +36,10 @@ pub struct Rule {
     pub joins: Option<bool>,
     /// Sessions share whatever their application is called.
     pub ignores_application: Option<bool>,
+    /// A read may be answered with what was answered so long ago; with zero it may not.
+    pub fresh: Option<Duration>,
+    /// For so long beyond that also, while it is asked again.
+    pub stale: Option<Duration>,
 }
 
 /// A table, with its schema or without.
@@ -52,6 +62,15 @@ pub enum Doubt {
     GoesAlone(&'static str),
     /// Reads join others, and the statement is none.
     DoesNotRead,
+    /// Answers of reads are remembered, and the statement is none.
+    IsNotRemembered,
+}
+
+impl TableName {
+    /// Without its schema.
+    pub(crate) fn last(&self) -> Option<&str> {
+        self.0.last().map(String::as_str)
+    }
 }
 
 impl FromStr for TableName {
@@ -110,6 +129,8 @@ pub(crate) struct RuleCounts {
     pub(crate) batched: AtomicU64,
     /// Of these, those that joined another, where it says so.
     pub(crate) joined: AtomicU64,
+    /// Of these, those that were answered from memory, where it says for how long.
+    pub(crate) remembered: AtomicU64,
 }
 
 /// What holds of one statement.
@@ -117,12 +138,15 @@ pub(crate) struct RuleCounts {
 pub(crate) struct Ruled {
     pub(crate) batch: Option<Duration>,
     pub(crate) joins: bool,
+    /// How old an answer may be.
+    pub(crate) windows: Option<Windows>,
     counts: Arc<[RuleCounts]>,
     /// The rules that are of it, by their places.
     own: Vec<usize>,
-    /// The ones by which it waits, and joins.
+    /// The ones by which it waits, joins, and is remembered.
     batch_by: Option<usize>,
     joins_by: Option<usize>,
+    fresh_by: Option<usize>,
 }
 
 impl Ruled {
@@ -137,6 +161,13 @@ impl Ruled {
     pub(crate) fn was_batched(&self) {
         if let Some(at) = self.batch_by {
             self.counts[at].batched.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It was answered from memory.
+    pub(crate) fn was_remembered(&self) {
+        if let Some(at) = self.fresh_by {
+            self.counts[at].remembered.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -160,7 +191,9 @@ impl Rule {
     pub fn doubt(&self) -> Option<Doubt> {
         match self.statement.as_ref()?.reads {
             Err(why) => Some(Doubt::GoesAlone(why)),
-            Ok(reads) => (self.joins == Some(true) && !reads).then_some(Doubt::DoesNotRead),
+            Ok(true) => None,
+            Ok(false) if self.joins == Some(true) => Some(Doubt::DoesNotRead),
+            Ok(false) => self.fresh.map(|_| Doubt::IsNotRemembered),
         }
     }
 
@@ -170,11 +203,15 @@ impl Rule {
             name: _,
             database,
             user,
+            application,
             table,
+            function,
             statement,
             batch,
             joins,
             ignores_application,
+            fresh,
+            stale,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {
@@ -189,10 +226,21 @@ impl Rule {
                 true => "share whatever their application is called".to_owned(),
                 false => "share where their application is called the same".to_owned(),
             }),
+            fresh.map(|fresh| match (fresh.is_zero(), stale) {
+                (true, _) => "are not remembered".to_owned(),
+                (false, None) => format!("are remembered for {fresh:?}"),
+                (false, Some(stale)) => {
+                    format!("are remembered for {fresh:?}, and for {stale:?} while they are asked again")
+                }
+            }),
         ];
         let of = [
             database.as_ref().map(|database| format!(" at {database}")),
             user.as_ref().map(|user| format!(" of {user}")),
+            application.as_ref().map(|name| format!(" of the application {name}")),
+            function
+                .as_ref()
+                .map(|function| format!(" that call {}", function.0.join("."))),
             table.as_ref().map(|table| format!(" that name {}", table.0.join("."))),
             statement.as_ref().map(|text| format!(" like {}", text.shown)),
         ];
@@ -218,6 +266,8 @@ impl fmt::Display for Rule {
 pub(crate) struct Rules {
     all: Arc<[Rule]>,
     counts: Arc<[RuleCounts]>,
+    /// What its sessions' program is called.
+    application: Option<Arc<str>>,
 }
 
 impl PartialEq for Rules {
@@ -231,25 +281,57 @@ impl Rules {
     pub(crate) fn of(all: impl Iterator<Item = Rule>) -> Self {
         let all: Arc<[Rule]> = all.collect();
         let counts = all.iter().map(|_| RuleCounts::default()).collect();
-        Self { all, counts }
+        Self {
+            all,
+            counts,
+            application: None,
+        }
     }
 
-    /// What holds of a statement of this text in which these names stand.
-    pub(crate) fn ruled(&self, text: &str, names: &[String]) -> Ruled {
+    /// The same, for sessions whose program is called so.
+    pub(crate) fn of_application(&self, application: Option<&str>) -> Self {
+        Self {
+            application: application.map(Arc::from),
+            ..self.clone()
+        }
+    }
+
+    /// What holds of a statement of this text, of which so much is known.
+    pub(crate) fn ruled(&self, text: &str, touches: Option<&Touches>) -> Ruled {
         if self.all.is_empty() {
             return Ruled::default();
         }
         let form = forebay_sql::form(text);
+        let (names, called) = touches.map_or((&[][..], &[][..]), |touches| (&touches.names, &touches.called));
         let is_of = |rule: &Rule| {
             let is_named = |table: &TableName| table.0.iter().all(|part| names.contains(part));
+            let calls = |function: &TableName| {
+                is_named(function)
+                    && function
+                        .last()
+                        .is_some_and(|last| called.iter().any(|name| name == last))
+            };
             let is_called = |wanted: &StatementForm| form.as_ref() == Some(&wanted.form);
-            rule.table.as_ref().is_none_or(is_named) && rule.statement.as_ref().is_none_or(is_called)
+            let is_its = |wanted: &String| self.application.as_deref() == Some(wanted);
+            rule.application.as_ref().is_none_or(is_its)
+                && rule.table.as_ref().is_none_or(is_named)
+                && rule.function.as_ref().is_none_or(calls)
+                && rule.statement.as_ref().is_none_or(is_called)
         };
         let own: Vec<usize> = (0..self.all.len()).filter(|at| is_of(&self.all[*at])).collect();
         let first = |says: fn(&Rule) -> bool| own.iter().copied().find(|at| says(&self.all[*at]));
         let batch_by = first(|rule| rule.batch.is_some());
         let joins_by = first(|rule| rule.joins.is_some());
+        let fresh_by = first(|rule| rule.fresh.is_some());
+        let windows = fresh_by.and_then(|at| {
+            let rule = &self.all[at];
+            let fresh = rule.fresh.filter(|fresh| !fresh.is_zero())?;
+            let stale = rule.stale.unwrap_or_default();
+            Some(Windows { fresh, stale })
+        });
         Ruled {
+            windows,
+            fresh_by,
             batch: batch_by.and_then(|at| self.all[at].batch),
             joins: joins_by.and_then(|at| self.all[at].joins).unwrap_or(false),
             counts: Arc::clone(&self.counts),
@@ -285,6 +367,56 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// Of a query with these names, of which these are called.
+    fn reading(names: &[&str], called: &[&str]) -> Touches {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Touches {
+            effect: Effect::Reads,
+            names: owned(names),
+            called: owned(called),
+            operators: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_and_for_how_long_the_first_rule_of_it_says() {
+        let all = [
+            Rule {
+                fresh: Some(Duration::ZERO),
+                function: Some("app.price".parse().unwrap()),
+                ..Rule::default()
+            },
+            Rule {
+                fresh: Some(5 * MS),
+                stale: Some(7 * MS),
+                application: Some("shop".to_owned()),
+                ..Rule::default()
+            },
+            Rule {
+                fresh: Some(MS),
+                table: Some("t".parse().unwrap()),
+                ..Rule::default()
+            },
+        ];
+        let rules = Rules::of(all.into_iter());
+        let windows = |application: Option<&str>, touches: &Touches| {
+            let ruled = rules.of_application(application).ruled("SELECT 1", Some(touches));
+            ruled.was_remembered();
+            ruled.windows.map(|windows| (windows.fresh, windows.stale))
+        };
+        let read = reading(&["app", "price", "t"], &[]);
+        assert_eq!(windows(None, &read), Some((MS, Duration::ZERO)), "no function");
+        assert_eq!(windows(Some("shop"), &read), Some((5 * MS, 7 * MS)));
+        assert_eq!(windows(Some("shop"), &reading(&["app", "price"], &["price"])), None);
+        assert_eq!(windows(Some("other"), &reading(&["u"], &[])), None);
+        let counted: Vec<u64> = rules
+            .counts
+            .iter()
+            .map(|counts| counts.remembered.load(Ordering::Relaxed))
+            .collect();
+        assert_eq!(counted, [1, 1, 1]);
+    }
+
     #[test]
     fn the_first_that_is_of_a_statement_holds() {
         let rule = |text: Option<&str>, table: Option<&str>| Rule {
@@ -315,8 +447,7 @@ mod tests {
         ];
         let of = |user: &str| Rules::of(all.iter().filter(|rule| rule.is_of(user, "app")).cloned());
         let told = |user: &str, normal: &str, names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            let ruled = of(user).ruled(normal, &names);
+            let ruled = of(user).ruled(normal, Some(&reading(names, &[])));
             (ruled.batch, ruled.joins)
         };
         let text = "select a FROM t WHERE id=$1;";
@@ -362,8 +493,8 @@ mod tests {
             },
         ];
         let rules = Rules::of(all.iter().cloned());
-        for (names, times) in [(&["t".to_owned()][..], 3), (&["u".to_owned()], 1)] {
-            let ruled = rules.ruled("SELECT 1", names);
+        for (names, times) in [(["t"], 3), (["u"], 1)] {
+            let ruled = rules.ruled("SELECT 1", Some(&reading(&names, &[])));
             ruled.was_asked(times);
             ruled.was_batched();
             ruled.has_joined(2);

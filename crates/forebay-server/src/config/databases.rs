@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use forebay_pg_link::Config;
-use forebay_proxy::UserOptions;
 use forebay_proxy::pool::{Limits, PoolMode, Rule, SessionFunctions, Sharing, Timeouts};
+use forebay_proxy::{Invalidation, UserOptions};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -195,6 +195,10 @@ pub struct ProxyOptions {
     pub users: Arc<BTreeMap<String, UserOptions>>,
     /// What is said of statements and sessions, the first before the others.
     pub rules: Arc<[Rule]>,
+    /// Bytes for answers that are remembered; 0: none are.
+    pub cache_memory: u64,
+    /// By what they are known to be old.
+    pub invalidation: Invalidation,
     /// What can be used, and most probably is not what was meant.
     pub doubts: Vec<String>,
 }

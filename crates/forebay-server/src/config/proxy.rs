@@ -44,6 +44,8 @@ impl Settings {
             ("user", self.user.is_some()),
             ("rule", self.rule.is_some()),
             ("admin_users", self.admin_users.is_some()),
+            ("cache_memory", self.cache_memory.is_some()),
+            ("invalidate", self.invalidate.is_some()),
         ];
         let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
         let of_the_database = [
@@ -148,6 +150,8 @@ impl Settings {
             max_user_clients: self.max_user_connections,
             users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
             rules: rules::all(self.rule.as_deref().unwrap_or_default())?,
+            cache_memory: self.cache_memory.map_or(0, |Size(bytes)| bytes as u64),
+            invalidation: self.invalidate.unwrap_or_default().into(),
             doubts: Vec::new(),
         }))
     }

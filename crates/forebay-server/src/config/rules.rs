@@ -8,6 +8,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
+use forebay_proxy::Invalidation;
 use forebay_proxy::pool::{Doubt, Rule};
 use serde::Deserialize;
 
@@ -27,8 +29,12 @@ pub struct RuleSettings {
     pub database: Option<String>,
     /// Only of this user's, as it is called at the database.
     pub user: Option<String>,
+    /// Only of sessions whose application_name is this.
+    pub application: Option<String>,
     /// Only of statements that name this table.
     pub table: Option<String>,
+    /// Only of statements that call this function.
+    pub function: Option<String>,
     /// Only of this statement, whatever its literals are.
     pub statement: Option<String>,
     /// How long they wait for company; with 0 they have none.
@@ -37,6 +43,30 @@ pub struct RuleSettings {
     pub join: Option<JoinOption>,
     /// Whether sessions share whose applications have other names.
     pub application_name: Option<ApplicationOption>,
+    /// How old a read's answer may be; with 0 it is never an old one.
+    pub fresh: Option<Span>,
+    /// How much older, while it is asked again.
+    pub stale: Option<Span>,
+}
+
+/// By what remembered answers are known to be old.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum InvalidateOption {
+    /// What passes this proxy
+    #[default]
+    Own,
+    /// Nothing
+    None,
+}
+
+impl From<InvalidateOption> for Invalidation {
+    fn from(option: InvalidateOption) -> Self {
+        match option {
+            InvalidateOption::Own => Self::Own,
+            InvalidateOption::None => Self::None,
+        }
+    }
 }
 
 /// Which reads a read joins that asks the very same.
@@ -76,22 +106,31 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
             name: settings.name.clone(),
             database: settings.database.clone(),
             user: settings.user.clone(),
+            application: settings.application.clone(),
             table: parsed(settings.table.as_deref()).map_err(|why| wrong("table", why))?,
+            function: parsed(settings.function.as_deref()).map_err(|why| wrong("function", why))?,
             statement: parsed(settings.statement.as_deref()).map_err(|why| wrong("statement", why))?,
             batch: settings.batch.map(|Span(span)| span),
             joins: settings.join.map(|join| join == JoinOption::InFlight),
             ignores_application: settings
                 .application_name
                 .map(|application| application == ApplicationOption::Ignored),
+            fresh: settings.fresh.map(|Span(span)| span),
+            stale: settings.stale.map(|Span(span)| span),
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
         }
-        if rule.ignores_application.is_some() && (rule.table.is_some() || rule.statement.is_some()) {
+        let is_of_statements = rule.table.is_some() || rule.function.is_some() || rule.statement.is_some();
+        if rule.ignores_application.is_some() && (is_of_statements || rule.application.is_some()) {
             return Err(wrong("application_name", "is of sessions, not of statements"));
         }
-        if rule.batch.is_none() && rule.joins.is_none() && rule.ignores_application.is_none() {
-            return Err(wrong("name", "says nothing: batch, join or application_name"));
+        if rule.stale.is_some() && rule.fresh.is_none_or(|fresh| fresh.is_zero()) {
+            return Err(wrong("stale", "is beyond fresh, which is not given"));
+        }
+        let says_nothing = rule.batch.is_none() && rule.joins.is_none() && rule.fresh.is_none();
+        if says_nothing && rule.ignores_application.is_none() {
+            return Err(wrong("name", "says nothing: batch, join, fresh or application_name"));
         }
         rules.push(rule);
     }
@@ -99,7 +138,12 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
 }
 
 /// What rules say in vain: each by its option, with the reason.
-pub(super) fn doubts(all: &[Rule]) -> Vec<OptionsError> {
+pub(super) fn doubts(all: &[Rule], remembers: bool) -> Vec<OptionsError> {
+    let in_vain = all.iter().filter_map(|rule| {
+        let has_no_memory = !remembers && rule.fresh.is_some_and(|fresh| !fresh.is_zero());
+        let why = "says what is remembered, and there is no memory for it: cache_memory is 0";
+        has_no_memory.then(|| value_in("rule", &rule.name, "fresh", why))
+    });
     let doubts = all.iter().filter_map(|rule| match rule.doubt()? {
         Doubt::GoesAlone(why) => Some(value_in(
             "rule",
@@ -107,12 +151,16 @@ pub(super) fn doubts(all: &[Rule]) -> Vec<OptionsError> {
             "statement",
             &format!("{why}: it goes alone"),
         )),
+        Doubt::IsNotRemembered => {
+            let why = "is of a statement that does not read: it is not remembered";
+            Some(value_in("rule", &rule.name, "fresh", why))
+        }
         Doubt::DoesNotRead => {
             let why = "is of a statement that does not read: it joins nothing";
             Some(value_in("rule", &rule.name, "join", why))
         }
     });
-    doubts.collect()
+    in_vain.chain(doubts).collect()
 }
 
 fn parsed<T: FromStr>(text: Option<&str>) -> Result<Option<T>, T::Err> {

@@ -65,7 +65,7 @@ const OF_THE_DATABASE: [(&str, &str); 10] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 22] = [
+const OF_THE_PROXY: [(&str, &str); 24] = [
     ("upstream", "postgresql://app@127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("min_server_connections", "2"),
@@ -88,6 +88,8 @@ const OF_THE_PROXY: [(&str, &str); 22] = [
     ("max_client_connections", "11"),
     ("max_user_connections", "12"),
     ("admin_users", "ann, bob@shop"),
+    ("cache_memory", "2MiB"),
+    ("invalidate", "none"),
 ];
 /// What both are told.
 const OF_BOTH: [(&str, &str); 16] = [

@@ -1,0 +1,209 @@
+//! Memory: answers that are remembered for those who say how old theirs may be.
+//!
+//! Promises:
+//! - Whoever says nothing of it, by a hint or a rule, is never answered from memory; nor is anything that is asked inside of a transaction.
+//! - Who is answered gets the bytes that the server has sent to somebody who asked the very same: the same text but for comments, the same
+//!   parameters in the same formats, as the same user at the same database, under the same settings.
+//! - A question that is asked by many at once is asked of the server once. Errors are not remembered: who has none of an answer
+//!   asks by himself, and is told by the server what is wrong.
+//! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
+//!   What it cannot tell which rows it changes, it takes for a change of all. Changes that pass elsewhere are not seen: then an
+//!   answer is as old as its window allows.
+//! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
+//!
+//! Inside: [`question`] is what is asked, whole; [`does`] what a statement does to rows, as far as that can be told; [`watch`]
+//! what a transaction has done. The answers are in a
+//! [`Cache`], whose windows, flights and tags these are.
+
+pub(crate) mod does;
+pub(crate) mod question;
+pub(crate) mod watch;
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use forebay_cache::{Cache, CacheError, Fetched};
+use tokio::sync::oneshot;
+
+use self::does::Does;
+use self::question::Question;
+use crate::sharing::ask::Answer;
+
+/// Beside its bytes an answer takes about so many, with the place in the cache and what the question points to.
+const OVERHEAD_BYTES: usize = 256;
+
+/// Answers that are remembered, of all databases of a proxy. Clones are handles to the same.
+#[derive(Clone)]
+pub struct Memory(Arc<Shared>);
+
+struct Shared {
+    answers: Cache<Question, Bytes, Unanswered>,
+    invalidation: Invalidation,
+}
+
+/// By what answers are known to be old before their time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Invalidation {
+    /// By what passes through this proxy.
+    #[default]
+    Own,
+    /// By nothing.
+    None,
+}
+
+impl fmt::Display for Invalidation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Own => "own",
+            Self::None => "none",
+        })
+    }
+}
+
+/// The server's answer is nothing to be remembered: an error, or none at all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unanswered;
+
+/// For how long an answer is served, and for how long beyond that while it is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Windows {
+    pub(crate) fresh: Duration,
+    pub(crate) stale: Duration,
+}
+
+/// What becomes of a question.
+pub(crate) enum Told {
+    /// It is known.
+    Known(Bytes),
+    /// It is asked.
+    Asked(oneshot::Receiver<Answer>),
+}
+
+/// What is counted of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Remembered {
+    /// Answers that are there.
+    pub answers: u64,
+    /// What they take, in bytes, and may take.
+    pub bytes: u64,
+    /// The same, at most.
+    pub max_bytes: u64,
+    /// Clients that were answered from memory: by one that is fresh, or stale.
+    pub fresh: u64,
+    /// The same by one that is stale.
+    pub stale: u64,
+    /// Clients that were not.
+    pub missed: u64,
+    /// Answers that others have pushed out.
+    pub evicted: u64,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Memory")
+            .field("invalidation", &self.0.invalidation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Memory {
+    /// Whether they are the same one.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Memory {}
+
+impl Memory {
+    /// An empty one, for so many bytes.
+    #[must_use]
+    pub fn new(max_bytes: u64, invalidation: Invalidation) -> Self {
+        let answers = Cache::builder(|question: Question| async move {
+            let said = question.ask_the_server().await?;
+            let windows = question.windows();
+            let fetched = Fetched::of(said).fresh_for(windows.fresh).stale_for(windows.stale);
+            let tags = question.tags();
+            Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
+        });
+        let weigh = |question: &Question, said: Option<&Bytes>| {
+            let bytes = question.bytes() + said.map_or(0, Bytes::len) + OVERHEAD_BYTES;
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        Self(Arc::new(Shared {
+            // How long the server may be at it is for the client's time limit to say.
+            answers: answers.capacity(max_bytes).weigher(weigh).no_fetch_timeout().build(),
+            invalidation,
+        }))
+    }
+
+    /// The answer, if it is known, or else what will be told once somebody has asked.
+    pub(crate) fn ask(&self, question: Question) -> Told {
+        let shared = Arc::clone(&self.0);
+        let mut get = Box::pin(async move { shared.answers.get(&question).await });
+        let first = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(Ok(Some(said))) = first {
+            return Told::Known(said);
+        }
+        let (answer, told) = oneshot::channel();
+        match first {
+            Poll::Ready(outcome) => drop(answer.send(answer_of(outcome))),
+            Poll::Pending => drop(tokio::spawn(async move {
+                let outcome = get.await;
+                // Whoever has gone wants none.
+                drop(answer.send(answer_of(outcome)));
+            })),
+        }
+        Told::Asked(told)
+    }
+
+    /// Rows were changed at this place, or may have been: what was remembered of them before is not served from now on.
+    pub(crate) fn has_changed(&self, place: &Arc<str>, does: &Does) {
+        if self.0.invalidation == Invalidation::None {
+            return;
+        }
+        match does {
+            Does::Nothing => {}
+            Does::Changes(tables) => {
+                for table in tables {
+                    drop(self.0.answers.invalidate_tag(&question::tag_of(place, table)));
+                }
+            }
+            Does::Anything => drop(self.0.answers.invalidate_tag(place)),
+        }
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub fn counts(&self) -> Remembered {
+        let stats = self.0.answers.stats();
+        Remembered {
+            answers: stats.entries,
+            bytes: stats.weight,
+            max_bytes: stats.capacity,
+            fresh: stats.hits_fresh,
+            stale: stats.hits_stale,
+            missed: stats.misses,
+            evicted: stats.evictions,
+        }
+    }
+
+    /// By what answers are known to be old.
+    #[must_use]
+    pub fn invalidation(&self) -> Invalidation {
+        self.0.invalidation
+    }
+}
+
+fn answer_of(outcome: Result<Option<Bytes>, CacheError<Unanswered>>) -> Answer {
+    match outcome {
+        Ok(Some(said)) => Answer::Done(said),
+        // He is told by the server itself what is the matter.
+        Ok(None) | Err(_) => Answer::Alone(false),
+    }
+}

@@ -1,0 +1,119 @@
+//! Question: all that an answer hangs on, and what it takes to ask it.
+//!
+//! Promises: two questions are equal only if they ask the same text, but for comments, with the same parameters and formats, as the same user at
+//! the same database, under the same settings, and say the same of how old the answer may be. Knows no cache.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Unanswered, Windows};
+use crate::pool::Pool;
+use crate::sharing::ask::{Answer, Ask};
+use crate::sharing::carrier::carry_one;
+use crate::sharing::company::Company;
+use crate::sharing::job::Job;
+use crate::sharing::plan::Plan;
+use crate::sharing::unit::Steps;
+use crate::statements::Statement;
+
+/// What is asked.
+#[derive(Clone)]
+pub(crate) struct Question(Arc<Whole>);
+
+struct Whole {
+    key: Key,
+    /// Where the database is.
+    place: Arc<str>,
+    way: Way,
+}
+
+/// By what questions are told apart.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    /// Tells pools and settings apart, and so users and databases.
+    pub(crate) company: u64,
+    /// Without its comments.
+    pub(crate) text: Arc<str>,
+    /// By the extended protocol: the types of parameters that were given, as they stand in the Parse; what is bound; what else is asked.
+    pub(crate) extended: Option<(Bytes, Bytes, Steps)>,
+    pub(crate) windows: Windows,
+}
+
+/// How the server is asked.
+pub(crate) struct Way {
+    pub(crate) pool: Weak<Pool>,
+    pub(crate) company: Arc<Company>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) ask: Ask,
+    pub(crate) statement: Option<Arc<Statement>>,
+    /// The server may be at it for so long.
+    pub(crate) time: Option<Duration>,
+}
+
+impl PartialEq for Question {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for Question {}
+
+impl Hash for Question {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+/// By what all answers about a table of this name are known.
+pub(super) fn tag_of(place: &str, table: &str) -> Arc<str> {
+    // No name has a zero in it.
+    [place, "\0", table].concat().into()
+}
+
+impl Question {
+    pub(crate) fn new(key: Key, place: Arc<str>, way: Way) -> Self {
+        Self(Arc::new(Whole { key, place, way }))
+    }
+
+    pub(super) fn windows(&self) -> Windows {
+        self.0.key.windows
+    }
+
+    /// By what its answer is known: all of its database's, and of its tables'.
+    pub(super) fn tags(&self) -> Vec<Arc<str>> {
+        let place = &self.0.place;
+        let tables = self.0.way.plan.tables();
+        let of_tables = tables.iter().map(|table| tag_of(place, table));
+        std::iter::once(Arc::clone(place)).chain(of_tables).collect()
+    }
+
+    /// How long it is.
+    pub(super) fn bytes(&self) -> usize {
+        let key = &self.0.key;
+        let extended = key.extended.as_ref();
+        key.text.len() + extended.map_or(0, |(types, bound, _)| types.len() + bound.len())
+    }
+
+    /// Asks it, and waits.
+    pub(super) async fn ask_the_server(&self) -> Result<Bytes, Unanswered> {
+        let way = &self.0.way;
+        let pool = way.pool.upgrade().ok_or(Unanswered)?;
+        let (mut job, told) = Job::new(
+            Arc::clone(&way.plan),
+            way.ask.clone(),
+            way.statement.clone(),
+            None,
+            None,
+        );
+        job.time = way.time;
+        carry_one(pool, Arc::clone(&way.company), job);
+        match told.await {
+            // What it is a part of is longer.
+            Ok(Answer::Done(said)) => Ok(Bytes::copy_from_slice(&said)),
+            Ok(_) | Err(_) => Err(Unanswered),
+        }
+    }
+}

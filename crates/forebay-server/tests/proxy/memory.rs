@@ -1,0 +1,607 @@
+//! What is remembered for those who say how old their answers may be, beside the PostgreSQL that would have answered.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{Answer, Client, bind, describe, execute, parse, query, sync, whole};
+use crate::crowd::until;
+use crate::reload::{DONE, Reloadable};
+use crate::{as_user, at, postgres, straight};
+
+/// A proxy that remembers, by these lines.
+fn remembering(lines: &str) -> Reloadable {
+    Reloadable::start(
+        &format!(
+            "upstream = \"postgresql://SERVER/postgres\"\nadmin_users = [\"postgres\"]\ncache_memory = \"8MiB\"\n{lines}"
+        ),
+        &[],
+    )
+}
+
+/// How often what begins like this was answered from memory, and why it is not.
+fn remembered(admin: &mut Client, begins: &str) -> (u64, Option<String>) {
+    let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
+    let rows = shown.rows().into_iter();
+    let of = rows.filter(|row| row[2].as_deref().is_some_and(|text| text.starts_with(begins)));
+    of.fold((0, None), |(sum, _), row| {
+        let count: u64 = row[12].as_deref().expect("a number").parse().expect("a number");
+        (sum + count, row[13].clone())
+    })
+}
+
+/// Asks until it is answered from memory, and so does not tell what was changed straight at the server.
+fn until_remembered(client: &mut Client, admin: &mut Client, text: &str, begins: &str) {
+    let before = remembered(admin, begins).0;
+    until("it is remembered", || {
+        client.run(text);
+        remembered(admin, begins).0 > before
+    });
+}
+
+/// All that was answered, byte by byte.
+fn bytes(answer: &Answer) -> Vec<(u8, &[u8])> {
+    answer
+        .messages
+        .iter()
+        .map(|message| (message.kind, &*message.body))
+        .collect()
+}
+
+#[test]
+fn who_says_nothing_is_never_answered_from_memory() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE said (n int)");
+    server.run("INSERT INTO said VALUES (1)");
+    let hinted = "/* ttl:3600 */ SELECT n FROM said";
+    until_remembered(&mut client, &mut admin, hinted, "SELECT n FROM said");
+    server.run("UPDATE said SET n = 2");
+    assert_eq!(client.ask(hinted), "1", "it is remembered");
+    // By any other comment it is the same statement.
+    assert_eq!(
+        at(address).ask("SELECT n /* file:a.php ttl:3600 */ FROM said -- here"),
+        "1"
+    );
+    for other in [
+        "SELECT n FROM said",
+        "/* ttl:0 */ SELECT n FROM said",
+        "/* stale:3600 */ SELECT n FROM said",
+        // Another window is another answer.
+        "/* ttl:3601 */ SELECT n FROM said",
+        "/* ttl:3600 */ SELECT n FROM said WHERE true",
+    ] {
+        assert_eq!(client.ask(other), "2", "{other}");
+    }
+    // Nor is anything that is asked in a transaction.
+    client.run("BEGIN");
+    assert_eq!(client.ask(hinted), "2");
+    client.run("COMMIT");
+    assert_eq!(client.ask(hinted), "1");
+    server.run("DROP TABLE said");
+}
+
+#[test]
+fn what_passes_to_change_rows_is_seen_by_all_once_it_is_done() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut other) = (at(address), at(address), at(address));
+    for sql in [
+        "CREATE TABLE seen (id int PRIMARY KEY, n int)",
+        "CREATE TABLE seen_by (id int REFERENCES seen ON DELETE CASCADE ON UPDATE CASCADE, n int)",
+        "CREATE TABLE seen_parts (id int, n int) PARTITION BY LIST (id)",
+        "CREATE TABLE seen_part PARTITION OF seen_parts FOR VALUES IN (1)",
+        "CREATE TABLE seen_heir () INHERITS (seen_by)",
+        "INSERT INTO seen VALUES (1, 0)",
+        "INSERT INTO seen_by VALUES (1, 0)",
+        "INSERT INTO seen_parts VALUES (1, 0)",
+        "CREATE FUNCTION seen_write() RETURNS int LANGUAGE sql AS 'UPDATE seen SET n = n + 1 RETURNING n'",
+        "CREATE FUNCTION seen_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE seen SET n = n + 1; RETURN NEW; END'",
+        "CREATE TABLE seen_fires (n int)",
+        "CREATE TRIGGER too AFTER INSERT ON seen_fires FOR EACH ROW EXECUTE FUNCTION seen_too()",
+        "CREATE VIEW seen_view AS SELECT * FROM seen",
+    ] {
+        admin.run(sql);
+    }
+    let reads = [
+        "/* ttl:3600 */ SELECT coalesce(sum(n), -1) FROM seen",
+        "/* ttl:3600 */ SELECT coalesce(sum(n), -1) FROM seen_by",
+        "/* ttl:3600 */ SELECT coalesce(sum(n), -1) FROM seen_parts",
+    ];
+    let straightly = |server: &mut Client| reads.map(|read| server.ask(read));
+    let mut server = straight(postgres());
+    let changes: Vec<Vec<u8>> = [
+        "UPDATE seen SET n = n + 1 WHERE id = 1",
+        "INSERT INTO seen VALUES (2, 5)",
+        "WITH x AS (UPDATE seen SET n = n + 1 RETURNING n) SELECT * FROM x",
+        "SELECT seen_write()",
+        "SELECT * FROM seen_write()",
+        "DO 'BEGIN UPDATE seen SET n = n + 1; END'",
+        "INSERT INTO seen_fires VALUES (1)",
+        "UPDATE seen_view SET n = n + 1",
+        "UPDATE seen SET id = 7 WHERE id = 1",
+        "UPDATE seen_by SET n = n + 3",
+        "INSERT INTO seen_heir VALUES (7, 4)",
+        "UPDATE seen_heir SET n = n + 1",
+        "INSERT INTO seen_part VALUES (1, 9)",
+        "MERGE INTO seen USING (VALUES (7)) v(id) ON seen.id = v.id WHEN MATCHED THEN UPDATE SET n = seen.n + 1",
+        "DELETE FROM seen WHERE id = 7",
+        "TRUNCATE seen_parts",
+        "BEGIN; INSERT INTO seen VALUES (3, 3); COMMIT",
+        "CREATE TABLE seen_new AS SELECT * FROM seen",
+        "SELECT * INTO seen_newer FROM seen",
+        "ALTER TABLE seen ADD COLUMN m int DEFAULT 1",
+        "PREPARE seen_plan AS UPDATE seen SET n = n + 1",
+        "EXECUTE seen_plan",
+        "EXPLAIN ANALYZE UPDATE seen SET n = n + 1",
+        "DECLARE seen_cursor CURSOR WITH HOLD FOR SELECT seen_write()",
+        "FETCH ALL FROM seen_cursor",
+    ]
+    .into_iter()
+    .map(query)
+    .chain([
+        [whole("UPDATE seen SET n = n + $1::int", &["4"]), sync()].concat(),
+        [
+            parse("change", "INSERT INTO seen VALUES ($1, 2)"),
+            bind("", "change", &["20"]),
+            execute("", 0),
+            bind("", "change", &["21"]),
+            execute("", 0),
+            sync(),
+        ]
+        .concat(),
+        [bind("", "change", &["22"]), describe(b'P', ""), execute("", 0), sync()].concat(),
+    ])
+    .collect();
+    for (number, change) in changes.iter().enumerate() {
+        for round in 0..5 {
+            // Asked often enough to be remembered, and to travel.
+            for read in reads {
+                other.run(read);
+                other.run(read);
+            }
+            client.send(change);
+            if client.answer().status == 'E' {
+                client.run("ROLLBACK");
+            }
+            let (told, own) = (straightly(&mut other), straightly(&mut client));
+            let wanted = straightly(&mut server);
+            assert_eq!(told, wanted, "change {number}, round {round}");
+            assert_eq!(own, wanted, "change {number}, round {round}, its own");
+        }
+    }
+    assert!(
+        remembered(&mut admin, "SELECT coalesce").0 > 0,
+        "some of it was remembered"
+    );
+    for sql in [
+        "DROP TABLE seen_heir, seen_by, seen_parts, seen_fires, seen_new, seen_newer",
+        "DROP VIEW seen_view",
+        "DROP TABLE seen",
+        "DROP FUNCTION seen_write, seen_too",
+    ] {
+        server.run(sql);
+    }
+}
+
+#[test]
+fn a_transactions_changes_are_seen_from_its_commit_on() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut other) = (at(address), at(address), at(address));
+    admin.run("CREATE TABLE once (n int)");
+    admin.run("INSERT INTO once VALUES (0)");
+    let read = "/* ttl:3600 */ SELECT n FROM once";
+    for round in 1..=5 {
+        until_remembered(&mut other, &mut admin, read, "SELECT n FROM once");
+        client.run("BEGIN");
+        client.run(&format!("UPDATE once SET n = {round}"));
+        assert_eq!(client.ask(read), round.to_string(), "its own");
+        // What is remembered anew meanwhile is of before.
+        until_remembered(&mut other, &mut admin, read, "SELECT n FROM once");
+        assert_eq!(other.ask(read), (round - 1).to_string());
+        match round {
+            1 => {
+                client.send(&[whole("COMMIT", &[]), sync()].concat());
+                client.answer();
+            }
+            // The next one begins in the same breath.
+            2 => drop(client.query("COMMIT; BEGIN")),
+            3 => drop(client.query("COMMIT AND CHAIN")),
+            _ => drop(client.run("COMMIT")),
+        }
+        assert_eq!(other.ask(read), round.to_string());
+        client.query("ROLLBACK");
+    }
+    admin.run("DROP TABLE once");
+}
+
+#[test]
+fn an_answer_is_of_those_alone_who_would_have_had_it() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut server) = (at(address), straight(postgres()));
+    for sql in [
+        "CREATE SCHEMA own_one",
+        "CREATE SCHEMA own_two",
+        "CREATE TABLE own_one.own (n int, at timestamptz)",
+        "CREATE TABLE own_two.own (n int, at timestamptz)",
+        "INSERT INTO own_one.own VALUES (1, '2020-01-01 00:00+00')",
+        "INSERT INTO own_two.own VALUES (2, '2020-01-01 00:00+00')",
+        "GRANT USAGE ON SCHEMA own_one TO public",
+        "GRANT SELECT ON own_one.own TO trusted",
+    ] {
+        server.run(sql);
+    }
+    let read = "/* ttl:3600 */ SELECT n, at FROM own";
+    let settings = [
+        "SET search_path = own_one",
+        "SET search_path = own_two",
+        "SET search_path = own_one; SET timezone = 'Asia/Tokyo'",
+        "SET search_path = own_two; SET datestyle = 'German'",
+    ];
+    let mut clients: Vec<(Client, Client)> = (settings.iter())
+        .map(|setting| {
+            let mut pair = (at(address), straight(postgres()));
+            for sql in setting.split("; ") {
+                pair.0.run(sql);
+                pair.1.run(sql);
+            }
+            pair
+        })
+        .collect();
+    for _ in 0..6 {
+        for (client, server) in &mut clients {
+            assert_eq!(bytes(&client.query(read)), bytes(&server.query(read)));
+        }
+    }
+    assert!(remembered(&mut admin, "SELECT n, at FROM own").0 >= 8);
+    let (client, server) = &mut clients[0];
+    let prepared = |formats: &[u8], value: &[u8], results: &[u8]| {
+        let bound = [
+            &b"\0one\0"[..],
+            formats,
+            &[0, 1],
+            &(value.len() as u32).to_be_bytes(),
+            value,
+            results,
+        ]
+        .concat();
+        crate::client::message(b'B', &bound)
+    };
+    for client in [&mut *client, &mut *server] {
+        client.pipeline(&[parse("one", "/* ttl:3600 */ SELECT n + $1::int4, at FROM own")]);
+    }
+    let (text, binary) = ([0, 0], [0, 1, 0, 1]);
+    for _ in 0..6 {
+        for (formats, value, results) in [
+            (&text[..], &b"5"[..], &text[..]),
+            (&text, b"6", &text),
+            (&text, b"5", &binary),
+            (&binary, &[0, 0, 0, 5], &text),
+            (&binary, &[0, 0, 0, 7], &binary),
+        ] {
+            for is_described in [false, true] {
+                let described = is_described.then(|| describe(b'P', ""));
+                let messages = [
+                    vec![prepared(formats, value, results)],
+                    described.into_iter().collect(),
+                    vec![execute("", 0)],
+                ];
+                let asked: Vec<Vec<u8>> = messages.concat();
+                let (told, wanted) = (client.pipeline(&asked), server.pipeline(&asked));
+                assert_eq!(bytes(&told), bytes(&wanted));
+            }
+        }
+    }
+    // Who may not read it is told so, whatever is known.
+    let mut trusted = as_user(address, "trusted").unwrap();
+    assert_eq!(trusted.ask("/* ttl:3600 */ SELECT n FROM own_one.own"), "1");
+    for _ in 0..4 {
+        at(address).run("/* ttl:3600 */ SELECT n FROM own_two.own");
+        assert_eq!(
+            trusted.query("/* ttl:3600 */ SELECT n FROM own_two.own").sqlstate(),
+            "42501"
+        );
+    }
+    straight(postgres()).run("DROP SCHEMA own_one, own_two CASCADE");
+}
+
+#[test]
+fn what_is_not_remembered_is_told_why() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client) = (at(address), at(address));
+    for sql in [
+        "CREATE TABLE whys (n int, at timestamptz)",
+        "CREATE VIEW whys_view AS SELECT n FROM whys",
+        "CREATE FUNCTION whys_own() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    ] {
+        admin.run(sql);
+    }
+    for (text, begins, why) in [
+        ("SELECT now(), 'whys'", "SELECT now(), ?", "hangs on the time"),
+        (
+            "SELECT n FROM whys WHERE at < CURRENT_DATE",
+            "SELECT n FROM whys WHERE at <",
+            "hangs on the time",
+        ),
+        ("SELECT random(), 'whys'", "SELECT random()", "anew each time"),
+        (
+            "SELECT n FROM whys_view",
+            "SELECT n FROM whys_view",
+            "the relation whys_view, which is no table",
+        ),
+        ("SELECT whys_own()", "SELECT whys_own()", "the function whys_own"),
+        (
+            "SELECT relname FROM pg_class",
+            "SELECT relname FROM pg_class",
+            "which is of the catalog",
+        ),
+        (
+            "SELECT n FROM whys FOR UPDATE",
+            "SELECT n FROM whys FOR UPDATE",
+            "locks what it reads",
+        ),
+        ("INSERT INTO whys VALUES (1)", "INSERT INTO whys", "changes rows"),
+    ] {
+        for _ in 0..5 {
+            client.run(&format!("/* ttl:3600 */ {text}"));
+        }
+        let (count, told) = remembered(&mut admin, begins);
+        assert_eq!(count, 0, "{text}");
+        assert!(
+            told.as_deref().is_some_and(|told| told.contains(why)),
+            "{text}: {told:?}"
+        );
+    }
+    // Nor what is bound by a word for the moment.
+    client.pipeline(&[parse(
+        "moment",
+        "/* ttl:3600 */ SELECT count(*) FROM whys WHERE at < $1",
+    )]);
+    for _ in 0..5 {
+        client.pipeline(&[bind("", "moment", &["NOW"]), execute("", 0)]);
+    }
+    assert_eq!(remembered(&mut admin, "SELECT count(*) FROM whys").0, 0);
+    for _ in 0..5 {
+        client.pipeline(&[bind("", "moment", &["2020-01-01"]), execute("", 0)]);
+    }
+    assert!(remembered(&mut admin, "SELECT count(*) FROM whys").0 > 0);
+    for sql in ["DROP VIEW whys_view", "DROP TABLE whys", "DROP FUNCTION whys_own"] {
+        admin.run(sql);
+    }
+}
+
+#[test]
+fn rules_say_what_is_remembered_and_for_whom() {
+    let mut reloadable = remembering(
+        "[[rule]]\nname = \"never\"\nfunction = \"max\"\ntable = \"ruled_by\"\nfresh = \"0\"\n\
+         [[rule]]\nname = \"of the shop\"\napplication = \"shop\"\ntable = \"ruled_by\"\nfresh = \"1h\"\nstale = \"2h\"\n\
+         [[rule]]\nname = \"of one\"\nstatement = \"SELECT min(n) FROM ruled_by\"\nfresh = \"1h\"\n",
+    );
+    let address = reloadable.proxy.address();
+    let (mut admin, mut server) = (at(address), straight(postgres()));
+    server.run("CREATE TABLE ruled_by (n int)");
+    server.run("INSERT INTO ruled_by VALUES (1)");
+    let shop = [
+        ("user", "postgres"),
+        ("database", "postgres"),
+        ("application_name", "shop"),
+    ];
+    let mut shop = Client::connect_with(address, &shop).unwrap();
+    let texts = [
+        "SELECT n FROM ruled_by",
+        "SELECT min(n) FROM ruled_by",
+        "SELECT max(n) FROM ruled_by",
+    ];
+    for _ in 0..5 {
+        for text in texts {
+            shop.run(text);
+            admin.run(text);
+        }
+    }
+    server.run("UPDATE ruled_by SET n = 2");
+    let told = |client: &mut Client| texts.map(|text| client.ask(text));
+    assert_eq!(told(&mut shop), ["1", "1", "2"]);
+    assert_eq!(told(&mut admin), ["2", "1", "2"]);
+    // What a statement says itself goes before that.
+    assert_eq!(shop.ask("/* ttl:0 */ SELECT n FROM ruled_by"), "2");
+    let shown = admin.query("SHOW FOREBAY RULES").expect("shown").rows();
+    let shown: Vec<(&str, u64)> = shown
+        .iter()
+        .map(|row| (row[1].as_deref().unwrap(), row[5].as_deref().unwrap().parse().unwrap()))
+        .collect();
+    let [(never, 0), (of_the_shop, shops), (of_one, ones)] = shown[..] else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(never, "statements that call max that name ruled_by are not remembered");
+    assert_eq!(
+        of_the_shop,
+        "statements of the application shop that name ruled_by are remembered for 3600s, and for 7200s while they are asked again"
+    );
+    assert_eq!(
+        of_one,
+        "statements like SELECT min(n) FROM ruled_by are remembered for 3600s"
+    );
+    assert!(shops > 2 && ones > 2, "{shown:?}");
+    let status = admin.query("SHOW FOREBAY STATUS").expect("shown").rows();
+    let by = status
+        .iter()
+        .find(|row| row[0].as_deref() == Some("cache_invalidation"));
+    assert_eq!(by.and_then(|row| row[1].as_deref()), Some("own"));
+    // Without its rules nobody is answered from memory; with them again, what is known is known no more.
+    reloadable
+        .place("upstream = \"postgresql://SERVER/postgres\"\nadmin_users = [\"postgres\"]\ncache_memory = \"8MiB\"\n");
+    reloadable.reload(DONE);
+    assert_eq!(told(&mut shop), ["2", "2", "2"]);
+    server.run("DROP TABLE ruled_by");
+}
+
+#[test]
+fn many_who_ask_for_what_is_cold_ask_once() {
+    const CLIENTS: usize = 40;
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut server) = (at(address), straight(postgres()));
+    server.run("CREATE TABLE cold (n int)");
+    server.run("INSERT INTO cold VALUES (1)");
+    let text = |hint: u64| format!("/* ttl:{hint} */ SELECT n FROM cold");
+    until_remembered(&mut at(address), &mut admin, &text(3600), "SELECT n FROM cold");
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| at(address)).collect();
+    let asked = |server: &mut Client| {
+        let count = "SELECT coalesce(sum(seq_scan), 0) FROM pg_stat_user_tables WHERE relname = 'cold'";
+        server.ask(count).parse::<u64>().unwrap()
+    };
+    server.run("BEGIN");
+    server.run("LOCK TABLE cold");
+    for client in &mut clients {
+        client.send(&query(&text(60)));
+    }
+    let waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'cold'::regclass AND NOT granted";
+    until("one waits", || server.ask(waiting) == "1");
+    until("all have asked", || {
+        let shown = admin.query("SHOW FOREBAY CLIENTS").expect("shown").rows();
+        shown.iter().filter(|row| row[5].as_deref() == Some("waiting")).count() == CLIENTS
+    });
+    assert_eq!(server.ask(waiting), "1", "one asks for all");
+    server.run("COMMIT");
+    for client in &mut clients {
+        assert_eq!(client.answer().value().as_deref(), Some("1"));
+    }
+    // The server's own count comes late.
+    let mut counted = 0;
+    until("it is counted", || {
+        server.run("SELECT pg_stat_clear_snapshot()");
+        let now = asked(&mut server);
+        std::mem::replace(&mut counted, now) == now && now > 0
+    });
+    assert!(counted < 20, "{counted} scans for {CLIENTS} clients");
+    server.run("DROP TABLE cold");
+}
+
+#[test]
+fn errors_are_each_clients_own_and_never_remembered() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE fails (n int)");
+    server.run("INSERT INTO fails VALUES (1)");
+    let text = "/* ttl:3600 */ SELECT 10 / n FROM fails";
+    let fresh = "/* ttl:60 */ SELECT 10 / n FROM fails";
+    until_remembered(&mut client, &mut admin, text, "SELECT ? / n FROM fails");
+    server.run("UPDATE fails SET n = 0");
+    assert_eq!(client.ask(text), "10", "it is remembered");
+    for _ in 0..5 {
+        assert_eq!(client.query(fresh).sqlstate(), "22012");
+        assert_eq!(at(address).query(fresh).sqlstate(), "22012");
+    }
+    server.run("UPDATE fails SET n = 5");
+    assert_eq!(client.ask(fresh), "2");
+    server.run("DROP TABLE fails");
+}
+
+#[test]
+fn what_grows_old_is_asked_again() {
+    let reloadable = remembering("invalidate = \"none\"\n");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client) = (at(address), at(address));
+    admin.run("CREATE TABLE ages (n int)");
+    admin.run("INSERT INTO ages VALUES (1)");
+    let text = "/* ttl:1 stale:3600 */ SELECT n FROM ages";
+    until_remembered(&mut client, &mut admin, text, "SELECT n FROM ages");
+    let begun = Instant::now();
+    admin.run("UPDATE ages SET n = 2");
+    assert_eq!(client.ask(text), "1", "nothing makes it old but its age");
+    until("it is asked again", || client.ask(text) == "2");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    admin.run("DROP TABLE ages");
+}
+
+/// Writers and readers through the proxy: who asks is told nothing that is older than what had been acknowledged when he asked.
+#[test]
+fn nobody_is_told_what_was_changed_before_he_asked() {
+    const ROWS: u64 = 4;
+    const ANSWERS: u64 = 5_000;
+    let reloadable = remembering("");
+    let address: SocketAddr = reloadable.proxy.address();
+    let mut admin = at(address);
+    admin.run("CREATE TABLE checked (id int PRIMARY KEY, n bigint)");
+    for id in 0..ROWS {
+        admin.run(&format!("INSERT INTO checked VALUES ({id}, 0)"));
+    }
+    let acknowledged: Vec<AtomicU64> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
+    let is_over = AtomicBool::new(false);
+    let answers = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for id in 0..ROWS {
+            let (acknowledged, is_over, answers) = (&acknowledged[id as usize], &is_over, &answers);
+            scope.spawn(move || {
+                let mut client = at(address);
+                client.pipeline(&[parse("change", "UPDATE checked SET n = n + 1 WHERE id = $1")]);
+                for number in 1_u64.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    match number % 4 {
+                        0 => drop(client.run(&format!("UPDATE checked SET n = n + 1 WHERE id = {id}"))),
+                        1 => drop(client.pipeline(&[bind("", "change", &[&id.to_string()]), execute("", 0)])),
+                        2 => {
+                            client.run("BEGIN");
+                            client.run(&format!("UPDATE checked SET n = n + 1 WHERE id = {id}"));
+                            client.run("COMMIT");
+                        }
+                        _ => drop(client.run(&format!(
+                            "WITH x AS (UPDATE checked SET n = n + 1 WHERE id = {id} RETURNING n) SELECT * FROM x"
+                        ))),
+                    }
+                    acknowledged.store(number, Ordering::SeqCst);
+                    // Readers are to have the same answer more than once.
+                    let told = answers.load(Ordering::Relaxed) + 20;
+                    while answers.load(Ordering::Relaxed) < told && !is_over.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+        let readers: Vec<_> = (0..8)
+            .map(|reader: u64| {
+                let (acknowledged, is_over, answers) = (&acknowledged, &is_over, &answers);
+                scope.spawn(move || {
+                    let mut client = at(address);
+                    client.pipeline(&[parse("read", "/* ttl:3600 */ SELECT n FROM checked WHERE id = $1")]);
+                    for number in reader.. {
+                        if is_over.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let id = number % ROWS;
+                        let before = acknowledged[id as usize].load(Ordering::SeqCst);
+                        let told = match number % 3 {
+                            0 => client.ask(&format!("/* ttl:3600 */ SELECT n FROM checked WHERE id = {id}")),
+                            _ => {
+                                let asked = [bind("", "read", &[&id.to_string()]), execute("", 0)];
+                                client.pipeline(&asked).value().expect("a row")
+                            }
+                        };
+                        let told: u64 = told.parse().unwrap();
+                        assert!(told >= before, "row {id}: told {told}, and {before} was acknowledged");
+                        answers.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        while answers.load(Ordering::Relaxed) < ANSWERS && !readers.iter().any(thread::ScopedJoinHandle::is_finished) {
+            thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.join().expect("nothing old was told");
+        }
+    });
+    let known = remembered(&mut admin, "SELECT n FROM checked").0;
+    let answers = answers.load(Ordering::Relaxed);
+    assert!(known * 10 > answers, "{known} of {answers} were remembered");
+    admin.run("DROP TABLE checked");
+}
