@@ -49,6 +49,7 @@ use scenarios::loads::{self, Loads};
 use scenarios::page_policy::PagePolicy;
 use scenarios::pages::Pages;
 use scenarios::proxy::Proxy;
+use scenarios::query_cache::QueryCache;
 use scenarios::server::Server;
 use scenarios::sharing::Sharing;
 use scenarios::writes::{self, Database, Writes};
@@ -152,6 +153,14 @@ enum Chosen {
     },
     /// A proxy whose clients share, under pgbench, beside itself without sharing, another proxy and PostgreSQL itself.
     Sharing {
+        /// The program to measure, instead of the one that cargo builds now.
+        #[arg(long, value_name = "FILE")]
+        forebay: Option<PathBuf>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Reads through a proxy that remembers their answers, beside itself without memory, another one with its own, and PostgreSQL itself.
+    QueryCache {
         /// The program to measure, instead of the one that cargo builds now.
         #[arg(long, value_name = "FILE")]
         forebay: Option<PathBuf>,
@@ -280,6 +289,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         Chosen::Server { forebay, options } => (vec![Box::new(Server::new(forebay))], options),
         Chosen::Proxy { forebay, options } => (vec![Box::new(Proxy::new(forebay))], options),
         Chosen::Sharing { forebay, options } => (vec![Box::new(Sharing::new(forebay))], options),
+        Chosen::QueryCache { forebay, options } => (vec![Box::new(QueryCache::new(forebay))], options),
         Chosen::HttpWrites { web, options } => (vec![Box::new(HttpWrites::new(web, options.quick))], options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
         Chosen::Figures(options) => return pictures::run(options).map(|()| true),
@@ -333,6 +343,7 @@ mod tests {
             | Chosen::Server { options, .. }
             | Chosen::Proxy { options, .. }
             | Chosen::Sharing { options, .. }
+            | Chosen::QueryCache { options, .. }
             | Chosen::HttpWrites { options, .. }) = command.scenario
             else {
                 panic!("{line} measures nothing");

@@ -1,4 +1,4 @@
-//! A real pgpool-II, as Debian packages it: in front of one PostgreSQL, without replication, balancing or a cache.
+//! A real pgpool-II, as Debian packages it: in front of one PostgreSQL, without replication and balancing, and without a cache unless one is asked for.
 //!
 //! Promises: it trusts its clients, as a PostgreSQL of this crate does. It lends nothing: each client has a process of it and a server
 //! connection until it goes, and clients beyond the number that was asked for wait to be let in.
@@ -38,6 +38,19 @@ impl Pgpool {
     /// # Errors
     /// When pgpool-II is not installed, or does not start; the error shows its log.
     pub fn start(upstream: SocketAddr, clients: usize) -> Result<Self, Error> {
+        Self::start_with(upstream, clients, "")
+    }
+
+    /// The same, with a memory for answers in memory that its processes share: as much as it comes with, for an hour.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_remembering(upstream: SocketAddr, clients: usize) -> Result<Self, Error> {
+        let memory = "memory_cache_enabled = on\nmemqcache_method = 'shmem'\nmemqcache_expire = 3600\n";
+        Self::start_with(upstream, clients, memory)
+    }
+
+    fn start_with(upstream: SocketAddr, clients: usize, further: &str) -> Result<Self, Error> {
         let program = start::find_program(PROGRAM, &FOLDERS).ok_or_else(|| Error::NotInstalled {
             program: format!("pgpool-II ({PROGRAM})"),
             looked_in: format!("PATH, {}", FOLDERS.join(", ")),
@@ -57,7 +70,8 @@ impl Pgpool {
                  backend_hostname0 = '{address}'\nbackend_port0 = {upstream_port}\nbackend_weight0 = 1\n\
                  num_init_children = {clients}\nmax_pool = 1\nconnection_cache = off\nload_balance_mode = off\n\
                  enable_pool_hba = off\npool_passwd = ''\npid_file_name = '{folder}/pgpool.pid'\nlogdir = '{folder}'\n\
-                 log_destination = 'stderr'\nhealth_check_period = 0\nsr_check_period = 0\nuse_watchdog = off\n",
+                 log_destination = 'stderr'\nhealth_check_period = 0\nsr_check_period = 0\nuse_watchdog = off\n{further}\
+                 memqcache_oiddir = '{folder}/oids'\n",
                 folder = folder.path().display(),
                 pcp_port = pcp_port.number(),
                 address = upstream.ip(),

@@ -11,6 +11,7 @@ pub(crate) mod loads;
 pub(crate) mod page_policy;
 pub(crate) mod pages;
 pub(crate) mod proxy;
+pub(crate) mod query_cache;
 pub(crate) mod server;
 pub(crate) mod sharing;
 pub(crate) mod writes;

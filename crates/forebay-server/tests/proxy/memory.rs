@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::client::{Answer, Client, bind, describe, execute, parse, query, sync, whole};
+use crate::client::{Answer, Client, bind, describe, execute, flush, parse, query, sync, whole};
 use crate::crowd::until;
 use crate::reload::{DONE, Reloadable};
 use crate::{as_user, at, postgres, straight};
@@ -87,7 +87,7 @@ fn who_says_nothing_is_never_answered_from_memory() {
 fn what_passes_to_change_rows_is_seen_by_all_once_it_is_done() {
     let reloadable = remembering("");
     let address = reloadable.proxy.address();
-    let (mut admin, mut client, mut other) = (at(address), at(address), at(address));
+    let (mut admin, mut other) = (at(address), at(address));
     for sql in [
         "CREATE TABLE seen (id int PRIMARY KEY, n int)",
         "CREATE TABLE seen_by (id int REFERENCES seen ON DELETE CASCADE ON UPDATE CASCADE, n int)",
@@ -133,30 +133,41 @@ fn what_passes_to_change_rows_is_seen_by_all_once_it_is_done() {
         "CREATE TABLE seen_new AS SELECT * FROM seen",
         "SELECT * INTO seen_newer FROM seen",
         "ALTER TABLE seen ADD COLUMN m int DEFAULT 1",
-        "PREPARE seen_plan AS UPDATE seen SET n = n + 1",
-        "EXECUTE seen_plan",
+        "PREPARE seen_plan AS UPDATE seen SET n = n + 1; EXECUTE seen_plan; DEALLOCATE seen_plan",
         "EXPLAIN ANALYZE UPDATE seen SET n = n + 1",
-        "DECLARE seen_cursor CURSOR WITH HOLD FOR SELECT seen_write()",
-        "FETCH ALL FROM seen_cursor",
+        "DECLARE seen_cursor CURSOR WITH HOLD FOR SELECT seen_write(); CLOSE seen_cursor",
     ]
     .into_iter()
     .map(query)
     .chain([
         [whole("UPDATE seen SET n = n + $1::int", &["4"]), sync()].concat(),
         [
-            parse("change", "INSERT INTO seen VALUES ($1, 2)"),
-            bind("", "change", &["20"]),
+            parse("", "UPDATE seen SET n = n + $1"),
+            bind("", "", &["20"]),
             execute("", 0),
-            bind("", "change", &["21"]),
+            bind("", "", &["21"]),
             execute("", 0),
             sync(),
         ]
         .concat(),
-        [bind("", "change", &["22"]), describe(b'P', ""), execute("", 0), sync()].concat(),
+        [
+            parse(
+                "",
+                "INSERT INTO seen VALUES ($1, 2) ON CONFLICT (id) DO UPDATE SET n = seen.n + 1",
+            ),
+            bind("", "", &["22"]),
+            describe(b'P', ""),
+            execute("", 0),
+            sync(),
+        ]
+        .concat(),
     ])
     .collect();
     for (number, change) in changes.iter().enumerate() {
-        for round in 0..5 {
+        // What the one before has left keeps it on its connection.
+        let mut client = at(address);
+        // So often that what is known of the change is told by it.
+        for round in 0..7 {
             // Asked often enough to be remembered, and to travel.
             for read in reads {
                 other.run(read);
@@ -176,6 +187,16 @@ fn what_passes_to_change_rows_is_seen_by_all_once_it_is_done() {
         remembered(&mut admin, "SELECT coalesce").0 > 0,
         "some of it was remembered"
     );
+    // Both are on their way before the first is answered, and what is remembered behind the first is of before the second.
+    server.run("BEGIN");
+    server.run("LOCK TABLE seen IN SHARE MODE");
+    let mut client = at(address);
+    client.send(&[query("SELECT 1"), query("UPDATE seen SET n = n + 1")].concat());
+    client.answer();
+    until_remembered(&mut other, &mut admin, reads[0], "SELECT coalesce");
+    server.run("COMMIT");
+    client.answer();
+    assert_eq!(straightly(&mut other), straightly(&mut server));
     for sql in [
         "DROP TABLE seen_heir, seen_by, seen_parts, seen_fires, seen_new, seen_newer",
         "DROP VIEW seen_view",
@@ -216,6 +237,29 @@ fn a_transactions_changes_are_seen_from_its_commit_on() {
         client.query("ROLLBACK");
     }
     admin.run("DROP TABLE once");
+}
+
+/// By the extended protocol a statement is told to be complete before its transaction is committed.
+#[test]
+fn what_is_complete_and_not_committed_is_not_there_yet() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut other) = (at(address), at(address), at(address));
+    admin.run("CREATE TABLE complete (n int)");
+    admin.run("INSERT INTO complete VALUES (0)");
+    let read = "/* ttl:3600 */ SELECT n FROM complete";
+    for (round, rows_max) in (1..=4).zip([0, 1, 0, 1]) {
+        let change = format!("UPDATE complete SET n = {round} RETURNING n");
+        let messages = [parse("", &change), bind("", "", &[]), execute("", rows_max), flush()];
+        client.send(&messages.concat());
+        // Complete, or with more to tell.
+        while !matches!(client.read().unwrap().kind, b'C' | b's') {}
+        until_remembered(&mut other, &mut admin, read, "SELECT n FROM complete");
+        assert_eq!(other.ask(read), (round - 1).to_string());
+        client.pipeline(&[]);
+        assert_eq!(other.ask(read), round.to_string());
+    }
+    admin.run("DROP TABLE complete");
 }
 
 #[test]
@@ -545,7 +589,9 @@ fn nobody_is_told_what_was_changed_before_he_asked() {
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
-                    match number % 4 {
+                    match number % 5 {
+                        // In company.
+                        4 => drop(client.run(&format!("/* batch:1 */ UPDATE checked SET n = n + 1 WHERE id = {id}"))),
                         0 => drop(client.run(&format!("UPDATE checked SET n = n + 1 WHERE id = {id}"))),
                         1 => drop(client.pipeline(&[bind("", "change", &[&id.to_string()]), execute("", 0)])),
                         2 => {

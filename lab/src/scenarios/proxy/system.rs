@@ -10,8 +10,11 @@ use crate::scenario::{FOREBAY, LIMIT};
 
 pub(in crate::scenarios) const PGBOUNCER: &str = "PgBouncer";
 pub(super) const PGPOOL: &str = "pgpool-II";
+pub(in crate::scenarios) const PGPOOL_REMEMBERS: &str = "pgpool-II, memory cache";
 /// It has a process and a server connection for each client: it is measured with so many.
 pub(super) const PGPOOL_CLIENTS_MAX: u32 = 60;
+/// The same where it remembers.
+pub(in crate::scenarios) const PGPOOL_REMEMBERING_CLIENTS: usize = 120;
 /// The server connections of each proxy.
 pub(in crate::scenarios) const POOL: usize = 20;
 
@@ -147,6 +150,33 @@ impl System {
         let proxy =
             testbed::PgBouncer::start_asking(server, POOL, &asking).map_err(|error| absent(PGBOUNCER, error))?;
         Ok(Self::of_pgbouncer(proxy))
+    }
+
+    /// With rules of this file, which names the server.
+    pub(in crate::scenarios) fn forebay_told(
+        name: &'static str,
+        program: &Path,
+        config: &Path,
+    ) -> Result<Self, Failure> {
+        let proxy = testbed::Forebay::builder(program).databases_of(config).start()?;
+        Ok(Self {
+            name,
+            url: format!("postgresql://postgres@{}/postgres", proxy.address()),
+            process: Some(proxy.process_id()),
+            _running: Some(Running::Forebay(proxy)),
+        })
+    }
+
+    /// With a memory of its own, and processes for a hundred clients.
+    pub(in crate::scenarios) fn pgpool_remembering(server: SocketAddr) -> Result<Self, Failure> {
+        let proxy = testbed::Pgpool::start_remembering(server, PGPOOL_REMEMBERING_CLIENTS);
+        let proxy = proxy.map_err(|error| absent(PGPOOL, error))?;
+        Ok(Self {
+            name: PGPOOL_REMEMBERS,
+            url: proxy.url(),
+            process: Some(proxy.process_id()),
+            _running: Some(Running::Pgpool(proxy)),
+        })
     }
 
     pub(super) fn pgpool(server: SocketAddr) -> Result<Self, Failure> {

@@ -1,0 +1,149 @@
+//! `query-cache`: the same reads through a proxy that remembers their answers, beside PostgreSQL itself, the same proxy without memory, and
+//! pgpool-II with its own.
+//!
+//! Promises: every answer is looked at. Of a stampede it is the server's own count that says how often it was asked.
+
+mod load;
+mod stampede;
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use self::load::{Ask, LoadTrial};
+use self::stampede::{LONGEST_WAIT, QUERIES, STAMPEDE, StampedeTrial};
+use super::proxy::system::{PGPOOL_REMEMBERS, System, present};
+use super::server::{build, postgres_version};
+use crate::failure::Failure;
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
+use crate::machine::first_line_of;
+use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
+use crate::stopwatch::THROUGHPUT;
+
+const FORGETS: &str = "forebay, no memory";
+/// What the proxy is told of these tables.
+const RULES: &str = "cache_memory = \"64MiB\"\n\
+                     [[rule]]\nname = \"all\"\ntable = \"ware\"\nfresh = \"1h\"\n";
+
+/// The scenario.
+#[derive(Debug)]
+pub(crate) struct QueryCache {
+    /// The program to measure; none: the one that cargo builds.
+    forebay: Option<PathBuf>,
+}
+
+impl QueryCache {
+    pub(crate) fn new(forebay: Option<PathBuf>) -> Self {
+        Self { forebay }
+    }
+}
+
+impl Scenario for QueryCache {
+    fn name(&self) -> String {
+        "query-cache".to_owned()
+    }
+
+    fn about(&self) -> String {
+        format!(
+            "tokio-postgres over loopback TCP, two threads of the lab's; clients, proxy and server share the machine, 100 server connections.\n\
+             point read: a row of 1,000 by its key, prepared. 10 ms query: one of ten sums over a table, sized to take the server about that.\n\
+             empty query: a text with nothing in it, which each proxy sends to the server. All answers are known before a turn begins.\n\
+             {STAMPEDE}: a query of about 100 ms that nobody has asked; how often the server was asked, and the longest wait beside one alone.\n\
+             limit: PostgreSQL itself. {FORGETS}: the same program without --cache-memory. {PGPOOL_REMEMBERS}: memory_cache_enabled, shmem."
+        )
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        vec![
+            ("server".to_owned(), postgres_version()),
+            ("peer".to_owned(), first_line_of("/usr/sbin/pgpool", &["--version"])),
+        ]
+    }
+
+    fn prepare(&self, stage: &Stage<'_>, absent: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+        super::proxy::process::allow_files();
+        let program = match &self.forebay {
+            Some(program) => program.clone(),
+            None => build()?,
+        };
+        let server = testbed::Postgres::builder()
+            .folder_in(stage.folder)
+            .setting("max_connections", "1200")
+            .start()?;
+        let server = Rc::new(server);
+        let config = stage.folder.join("query-cache.toml");
+        let text = format!("upstream = \"{}\"\nmax_server_connections = 100\n{RULES}", server.url());
+        std::fs::write(&config, text).map_err(Failure::system("place the proxy's configuration"))?;
+        let mut systems = vec![
+            System::forebay_told(FOREBAY, &program, &config)?,
+            System::forebay_of(FORGETS, &program, &server, 100, &[])?,
+            System::straight(&server),
+        ];
+        systems.extend(present(System::pgpool_remembering(server.address()), absent)?);
+        let systems: Vec<Rc<System>> = systems.into_iter().map(Rc::new).collect();
+        let mut trials: Vec<Box<dyn Trial>> = Vec::new();
+        for ask in Ask::ALL {
+            for system in &systems {
+                trials.push(Box::new(LoadTrial {
+                    system: Rc::clone(system),
+                    server: Rc::clone(&server),
+                    ask,
+                    slow: None,
+                }));
+            }
+        }
+        for system in &systems {
+            trials.push(Box::new(StampedeTrial {
+                system: Rc::clone(system),
+                server: Rc::clone(&server),
+                asked: 0,
+            }));
+        }
+        Ok(trials)
+    }
+
+    fn yardsticks(&self) -> Yardsticks {
+        Yardsticks::default()
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let beside = |ask: Ask, theirs: Key, least: f64| Goal {
+            text: format!("{}: queries/s ÷ {} ({})", ask.case(), theirs.system, theirs.case),
+            metric: THROUGHPUT,
+            ours: Key::new(FOREBAY, ask.case()),
+            beside: Beside::Ratio(vec![theirs]),
+            wanted: Wanted::AtLeast(least),
+        };
+        let of = |system: &'static str, ask: Ask| Key::new(system, ask.case());
+        let alone = |metric, most: f64| Goal {
+            text: format!("{STAMPEDE}: {metric}"),
+            metric,
+            ours: Key::new(FOREBAY, STAMPEDE),
+            beside: Beside::Nothing,
+            wanted: Wanted::AtMost(most),
+        };
+        vec![
+            beside(Ask::Point, of(LIMIT, Ask::Point), 1.5),
+            beside(Ask::Slow, of(LIMIT, Ask::Slow), 100.0),
+            beside(Ask::Slow, of(PGPOOL_REMEMBERS, Ask::Slow), 1.5),
+            beside(Ask::Point, of(FORGETS, Ask::Empty), 0.95),
+            alone(QUERIES, 1.0),
+            alone(LONGEST_WAIT, 1.2),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_name_cases_that_are_measured() {
+        for goal in QueryCache::new(None).goals() {
+            for key in goal.keys() {
+                let mut cases = Ask::ALL.map(Ask::case).into_iter().chain([STAMPEDE]);
+                assert!(cases.any(|case| case == key.case));
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A thousand clients who ask for the same at once, which nobody has asked before.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Client;
+
+use super::super::proxy::system::{PGPOOL_REMEMBERING_CLIENTS, PGPOOL_REMEMBERS, System};
+use super::load::{SUM, connect, fill, rows_for};
+use crate::failure::Failure;
+use crate::measurement::Reading;
+use crate::scenario::{Stage, Trial};
+
+pub(super) const STAMPEDE: &str = "1,000 clients, one cold key of 100 ms";
+pub(super) const QUERIES: &str = "queries";
+pub(super) const LONGEST_WAIT: &str = "longest wait ÷ one alone";
+
+const CLIENTS: usize = 1_000;
+/// In a turn that only shows that it works.
+const CLIENTS_OF_A_TINY_TURN: usize = 20;
+
+pub(super) struct StampedeTrial {
+    pub(super) system: Rc<System>,
+    pub(super) server: Rc<testbed::Postgres>,
+    /// What was asked before is not asked again.
+    pub(super) asked: i32,
+}
+
+/// How often rows of the table were looked for by its index, or all of them.
+async fn scans(admin: &Client) -> Result<i64, Failure> {
+    admin.batch_execute("SELECT pg_stat_clear_snapshot()").await?;
+    let count = "SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'ware_sold'";
+    Ok(admin.query_one(count, &[]).await?.get(0))
+}
+
+/// The same once it stands still: backends tell it late, and tell what they have done when they go.
+async fn settled_scans(admin: &Client) -> Result<i64, Failure> {
+    let (mut last, mut since) = (scans(admin).await?, Instant::now());
+    while since.elapsed() < Duration::from_secs(3) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = scans(admin).await?;
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    Ok(last)
+}
+
+impl Trial for StampedeTrial {
+    fn system(&self) -> &str {
+        self.system.name
+    }
+
+    fn case(&self) -> &str {
+        STAMPEDE
+    }
+
+    fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
+        let mut count = if stage.effort.meaningful {
+            CLIENTS
+        } else {
+            CLIENTS_OF_A_TINY_TURN
+        };
+        if self.system.name == PGPOOL_REMEMBERS {
+            count = count.min(PGPOOL_REMEMBERING_CLIENTS - 10);
+        }
+        let runtime = crate::closed_loop::two_workers()?;
+        runtime.block_on(async {
+            let admin = connect(&self.server.url()).await?;
+            fill(&admin).await?;
+            let rows = rows_for(&admin, Duration::from_millis(100)).await?;
+            let mut clients = Vec::new();
+            for _ in 0..count {
+                let client = connect(&self.system.url).await?;
+                let statement = client.prepare(SUM).await?;
+                clients.push((client, statement));
+            }
+            // The statement is known, and its answer is not.
+            let mut alone = Duration::MAX;
+            for _ in 0..5 {
+                self.asked += 1;
+                let (client, statement) = &clients[0];
+                let begun = Instant::now();
+                client.query_one(statement, &[&rows, &self.asked]).await?;
+                alone = alone.min(begun.elapsed());
+            }
+            self.asked += 1;
+            let before = settled_scans(&admin).await?;
+            let number = self.asked;
+            let begun = Instant::now();
+            let tasks: Vec<_> = clients
+                .into_iter()
+                .map(|(client, statement)| {
+                    tokio::spawn(async move {
+                        let row = client.query_one(&statement, &[&rows, &number]).await?;
+                        let told: i64 = row.get(0);
+                        let is_right = told == rows + i64::from(number);
+                        let wait = begun.elapsed();
+                        drop(client);
+                        is_right
+                            .then_some(wait)
+                            .ok_or_else(|| Failure::Wrong(format!("{number} was told {told}")))
+                    })
+                })
+                .collect();
+            let mut longest = Duration::ZERO;
+            for task in tasks {
+                let wait = task
+                    .await
+                    .map_err(|error| Failure::Wrong(format!("a client has ended: {error}")))?;
+                longest = longest.max(wait?);
+            }
+            let queries = settled_scans(&admin).await? - before;
+            Ok(vec![
+                Reading::new(LONGEST_WAIT, "", longest.as_secs_f64() / alone.as_secs_f64()),
+                Reading::new(QUERIES, "", queries as f64),
+            ])
+        })
+    }
+}
