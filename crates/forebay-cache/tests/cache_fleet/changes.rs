@@ -297,3 +297,25 @@ async fn a_cache_below_hears_too_and_tells_nobody() {
     outers[0].invalidate(&1).await;
     until("what is below has heard", async || inners[1].get_if_fresh(&1).is_none()).await;
 }
+
+/// Publish and subscribe is one for all databases of a server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fleets_in_two_databases_of_a_server_do_not_hear_one_another() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    let member = |number: u64| {
+        let address = format!("{}{number}", url(redis.address()));
+        let backplane = RedisBackplane::open(&address, "fleet").unwrap();
+        database.cache().backplane(backplane, 60 * SECOND).build()
+    };
+    let (one, fellow, stranger) = (member(0), member(0), member(1));
+    hears(&member(1), &stranger).await;
+    hears(&one, &fellow).await;
+    stranger.get(&1).await.unwrap();
+    for _ in 0..10 {
+        fellow.get(&1).await.unwrap();
+        one.invalidate(&1).await;
+        until("it is heard", async || fellow.get_if_fresh(&1).is_none()).await;
+        assert!(stranger.get_if_fresh(&1).is_some());
+    }
+}
