@@ -331,6 +331,9 @@ where
     /// By what the caches of several processes hear of one another's changes; see [`backplane`](super::backplane). Whatever becomes of it, an entry is
     /// served no longer than `max_lag` after another process's change of it was sent: 5 s is usual. It should be some times what a message takes.
     ///
+    /// A tier that is not shared, a file, makes no warm start beside it: what others have changed while this process was not there is not known,
+    /// so its copies are not used once others are heard.
+    ///
     /// # Panics
     ///
     /// When `max_lag` is less than 10 ms: clocks are not finer.

@@ -99,7 +99,7 @@ where
         quietly(|| self.store.tidy_removed(hash));
         self.events.tell(|| Event::Changed {
             key: key.clone(),
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 
@@ -113,7 +113,7 @@ where
         quietly(|| drop(replaced));
         self.events.tell(|| Event::MarkedStale {
             key: key.clone(),
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 
@@ -128,7 +128,7 @@ where
         quietly(|| drop(replaced));
         self.events.tell(|| Event::TagInvalidated {
             tag,
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 
@@ -140,7 +140,7 @@ where
         quietly(|| drop(replaced));
         quietly(|| self.store.tidy_cleared());
         self.events.tell(|| Event::Cleared {
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 }

@@ -34,7 +34,7 @@ where
     }
 
     fn heard(&self, change: &Change<K>) {
-        self.core.heard(change.clone());
+        self.core.heard(change.clone(), true);
     }
 
     fn invalidate_tag(&self, tag: &str) {

@@ -248,6 +248,7 @@ pub trait Source<K>: Send + Sync + 'static {
             Change::Key(key) | Change::Stale(key) => self.invalidate(key),
             Change::Tag(tag) => self.invalidate_tag(tag),
             Change::All => self.invalidate_all(),
+            Change::Untold => {}
         }
     }
 

@@ -94,7 +94,11 @@ impl<K: Serialize + DeserializeOwned + Send + Sync + 'static> RedisBackplane<K> 
         // A key that cannot be written down has changed all the same.
         let message = self
             .written(changes)
-            .or_else(|_| self.written(&[Change::All]))
+            .or_else(|_| {
+                let untold = changes.iter().any(Change::is_untold).then_some(Change::Untold);
+                let all: Vec<Change<K>> = untold.into_iter().chain([Change::All]).collect();
+                self.written(&all)
+            })
             .map_err(|error| TierError::failed("write a change down", error))?;
         let mut publish = cmd("PUBLISH");
         publish.arg(&self.channel).arg(message);
