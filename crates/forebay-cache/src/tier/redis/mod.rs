@@ -379,10 +379,10 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         request.cmd("EVAL").arg(scripts::CLEAR).arg(2);
         request.arg(self.moment_key()).arg(self.forgotten_key());
         let asked = self.link.run(async |connection| request.query_async(connection).await);
-        let moments: RedisResult<Vec<Vec<u8>>> = asked.await;
+        let moments: RedisResult<Vec<Option<Vec<u8>>>> = asked.await;
         match moments {
             Ok(moments) => {
-                let moment = moments.first().and_then(|moment| number(moment));
+                let moment = moments.iter().flatten().find_map(|moment| number(moment));
                 self.moment.store(moment.unwrap_or(0), Ordering::Relaxed);
                 Ok(())
             }

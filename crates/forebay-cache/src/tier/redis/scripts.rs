@@ -37,18 +37,20 @@ end
 return moment
 ";
 
-/// The next moment of `KEYS[1]` is the one at which all tags were invalidated that are not known by a key of their own: the table `KEYS[2]` begins
-/// with it. Who forgets the others then has invalidated all.
+/// The next moment of `KEYS[1]`, if it has one, which it answers, is the one at which all tags were invalidated that have no key of their own: a
+/// table `KEYS[2]` that comes later begins no earlier. Who forgets the others then has invalidated all. Where there is no moment, the next is the first.
 pub(super) const CLEAR: &str = "
-redis.call('PERSIST', KEYS[1])
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local last = tonumber(redis.pcall('GET', KEYS[1]) or '0') or 0
-if now <= last then now = last + 1 end
-local moment = string.format('%.0f', now)
-redis.call('SET', KEYS[1], moment)
-redis.call('UNLINK', KEYS[2])
-redis.call('HSET', KEYS[2], 'began', moment)
+local moment = redis.pcall('GET', KEYS[1])
+if moment then
+  redis.call('PERSIST', KEYS[1])
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  local last = tonumber(moment) or 0
+  if now <= last then now = last + 1 end
+  moment = string.format('%.0f', now)
+  redis.call('SET', KEYS[1], moment)
+end
+if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('UNLINK', KEYS[2]) end
 return moment
 ";
 
