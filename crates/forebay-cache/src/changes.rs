@@ -80,12 +80,16 @@ where
 
     /// Forgets everything, here, in all tiers, and in other processes.
     pub(super) fn clear(&self) {
+        self.source_clears();
+        self.forget_all(By::This);
+        self.tell(Outbox::all);
+    }
+
+    pub(super) fn source_clears(&self) {
         for key in self.flights.keys() {
             self.source.invalidate(&key);
         }
         self.source.invalidate_all();
-        self.forget_all(By::This);
-        self.tell(Outbox::all);
     }
 
     /// What is known of the key, or on its way, is not believed any more. The source is told before this, and before the next three.

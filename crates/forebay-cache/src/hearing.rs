@@ -61,6 +61,10 @@ where
 
     fn heard(&self, change: Change<K>, told: bool) {
         match &change {
+            // What is below has tiers, perhaps, that have not heard.
+            Change::Key(key) | Change::Stale(key) if !told => self.source.invalidate(key),
+            Change::Tag(tag) if !told => self.source.invalidate_tag(tag),
+            Change::All if !told => self.source_clears(),
             Change::All => self.source_hears_of_all(),
             change => self.source.heard(change),
         }

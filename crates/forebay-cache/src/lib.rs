@@ -544,7 +544,7 @@ where
     /// Waits until the tiers have heard of everything that was written before.
     pub fn settled(&self) -> Settled {
         let outbox = self.core.outbox.as_ref().map(|own| &own.0);
-        Settled::new(&self.core.tiers, outbox, || {
+        Settled::new(&self.core.tiers, self.core.source.settled(), outbox, || {
             Arc::clone(&self.core) as Arc<dyn Send + Sync>
         })
     }

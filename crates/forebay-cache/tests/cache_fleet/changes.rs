@@ -385,3 +385,41 @@ async fn while_a_tier_is_away_each_change_is_told_at_once() {
         assert!(changed.elapsed() < SECOND, "{key} after {:?}", changed.elapsed());
     }
 }
+
+/// What is below has a tier that all share, and its way there is slow: who hears of a change must not find there what was before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_hear_of_a_change_when_the_tier_of_a_cache_below_has() {
+    let redis = Redis::start().unwrap();
+    let slow = testbed::Proxy::start(redis.address()).unwrap();
+    let database = Database::default();
+    let member = |address| {
+        let inner = database.cache().tier(tier(address)).build();
+        let backplane = RedisBackplane::<u64>::open(&url(redis.address()), "over").unwrap();
+        Cache::builder(inner)
+            .fresh_for(HOUR)
+            .backplane(backplane, 60 * SECOND)
+            .build()
+    };
+    let (teller, other) = (member(slow.address()), member(redis.address()));
+    hears(&teller, &other).await;
+    database.write(1, 10);
+    teller.invalidate(&1).await;
+    other.get(&1).await.unwrap();
+    slow.set(testbed::Behaviour::Delay(ms(40)));
+    for round in 0..5 {
+        until("what was before is known", async || {
+            other.get(&1).await.unwrap() == Some(10 + round)
+        })
+        .await;
+        tokio::time::sleep(ms(20)).await;
+        database.write(1, 11 + round);
+        teller.invalidate(&1).await;
+        assert_eq!(
+            redis.command(&["EXISTS", "fleet:1"]).unwrap(),
+            ":0\r\n",
+            "it is still in the tier"
+        );
+        until("it forgets", async || other.get_if_fresh(&1).is_none()).await;
+        assert_eq!(other.get(&1).await.unwrap(), Some(11 + round));
+    }
+}
