@@ -2,8 +2,8 @@
 //!
 //! Promises: a change that is owed is tried again, with growing pauses, until the tier acknowledges it; a tier that hangs,
 //! fails or panics holds up its own queue only. When the last handle to the tiers is dropped, each change in the queue is tried
-//! once more and then given up. A lease by which a value was to be put that is dropped is given back, if the tier takes it. When the task itself is dropped (its runtime shuts down), the changes that it was sending go
-//! back into the queue, for the next task.
+//! once more and then given up. A lease by which a value was to be put that is dropped is given back, if the tier takes it. When the
+//! task itself is dropped (its runtime shuts down), the changes that it was sending go back into the queue, for the next task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -130,7 +130,8 @@ async fn send<K: Key, V: Clone + Send + Sync + 'static>(shared: &Arc<Shared<K, V
     }
 }
 
-/// Others need not wait for what will not come. In a task of its own, which holds up no change; the first failure ends it: their time ends these leases, too.
+/// Others need not wait for what will not come. In a task of its own, which holds up no change. The first failure ends it: their time ends
+/// these leases, too.
 fn give_back<K: Key, V: Clone + Send + Sync + 'static>(shared: &Arc<Shared<K, V>>, at: usize, leases: Vec<(K, u64)>) {
     if leases.is_empty() {
         return;
