@@ -25,6 +25,7 @@ use super::tags::Tags;
 use super::tier::{Tier, TierSettings, Tiers};
 use super::turns::Turns;
 use forebay_batch::load::Key;
+use futures_util::future::BoxFuture;
 
 /// Shards of the table of flights: enough that misses of many cores seldom meet.
 const FLIGHT_SHARDS: usize = 64;
@@ -50,7 +51,7 @@ where
 /// Chooses a cache's windows and limits; see [`Cache::builder`].
 #[must_use = "a builder does nothing until it is built"]
 pub struct CacheBuilder<K, V, E> {
-    source: Box<dyn AnySource<K, V, E>>,
+    source: Arc<dyn AnySource<K, V, E>>,
     capacity: u64,
     weigher: Option<Weigher<K, V>>,
     fresh_for: Duration,
@@ -84,7 +85,7 @@ where
 {
     fn new(source: impl Source<K, Value = V, Error = E>) -> Self {
         Self {
-            source: Box::new(source),
+            source: Arc::new(source),
             capacity: 10_000,
             weigher: None,
             fresh_for: Duration::from_secs(60),
@@ -331,6 +332,9 @@ where
     /// By what the caches of several processes hear of one another's changes; see [`backplane`](super::backplane). Whatever becomes of it, an entry is
     /// served no longer than `max_lag` after another process's change of it was sent: 5 s is usual. It should be some times what a message takes.
     ///
+    /// A tier that is not shared, a file, makes no warm start beside it: what others have changed while this process was not there is not known,
+    /// so its copies are not used once others are heard.
+    ///
     /// # Panics
     ///
     /// When `max_lag` is less than 10 ms: clocks are not finer.
@@ -384,16 +388,17 @@ where
             send_within: tier_settings.change_timeout,
         };
         let tiers = Tiers::new(self.tiers, tier_settings, runtime_of(self.runtime.clone()));
+        let source = self.source;
         let outbox = self.carrier.as_ref().map(|carrier| {
             // Not a handle to the tiers, which are to end with the cache.
-            let settled = tiers.when_settled();
+            let settled = when_settled(&tiers, &source);
             Own(Arc::new(Outbox::new(Arc::clone(&carrier.backplane), bounds, settled)))
         });
         let core = Core {
             store: Store::new(self.capacity),
             flights: Flights::new(FLIGHT_SHARDS, self.max_fetches_per_key, self.max_flights),
             turns: self.max_fetches.map(Turns::new),
-            source: self.source,
+            source,
             tiers,
             outbox,
             listening: self.carrier.map(Listening::new),
@@ -441,4 +446,37 @@ impl<K, V, E> fmt::Debug for CacheBuilder<K, V, E> {
             .field("tiers", &self.tiers.len())
             .finish_non_exhaustive()
     }
+}
+
+/// What can be asked any time to wait until the tiers, and those below the source, have heard of what was written before, and says whether they have;
+/// it keeps neither.
+fn when_settled<K, V, E>(
+    tiers: &Tiers<K, V>,
+    source: &Arc<dyn AnySource<K, V, E>>,
+) -> Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    let by_tiers = tiers.when_settled();
+    let is_all = source.settled().is_none_or(|settled| settled.is_settled());
+    if is_all {
+        return by_tiers;
+    }
+    let source = Arc::downgrade(source);
+    Box::new(move || {
+        let by_source = source.upgrade().and_then(|source| source.settled());
+        let by_tiers = by_tiers();
+        Box::pin(async move {
+            let told = by_tiers.await;
+            match by_source {
+                None => false,
+                Some(settled) => {
+                    settled.await;
+                    told
+                }
+            }
+        })
+    })
 }

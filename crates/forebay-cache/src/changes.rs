@@ -80,12 +80,16 @@ where
 
     /// Forgets everything, here, in all tiers, and in other processes.
     pub(super) fn clear(&self) {
+        self.source_clears();
+        self.forget_all(By::This);
+        self.tell(Outbox::all);
+    }
+
+    pub(super) fn source_clears(&self) {
         for key in self.flights.keys() {
             self.source.invalidate(&key);
         }
         self.source.invalidate_all();
-        self.forget_all(By::This);
-        self.tell(Outbox::all);
     }
 
     /// What is known of the key, or on its way, is not believed any more. The source is told before this, and before the next three.
@@ -99,7 +103,7 @@ where
         quietly(|| self.store.tidy_removed(hash));
         self.events.tell(|| Event::Changed {
             key: key.clone(),
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 
@@ -113,7 +117,7 @@ where
         quietly(|| drop(replaced));
         self.events.tell(|| Event::MarkedStale {
             key: key.clone(),
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 
@@ -128,7 +132,7 @@ where
         quietly(|| drop(replaced));
         self.events.tell(|| Event::TagInvalidated {
             tag,
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 
@@ -140,7 +144,7 @@ where
         quietly(|| drop(replaced));
         quietly(|| self.store.tidy_cleared());
         self.events.tell(|| Event::Cleared {
-            elsewhere: by == By::Another,
+            elsewhere: by != By::This,
         });
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct Core<K, V, E> {
     pub(super) store: Store<K, Record<V>>,
     pub(super) flights: Flights<K, Flight<V, E>>,
     pub(super) turns: Option<Turns<Trip<K, V, E>>>,
-    pub(super) source: Box<dyn AnySource<K, V, E>>,
+    pub(super) source: Arc<dyn AnySource<K, V, E>>,
     pub(super) tiers: Tiers<K, V>,
     /// What other processes are to hear, and what hears them.
     pub(super) outbox: Option<Own<K>>,

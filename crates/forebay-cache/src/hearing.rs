@@ -1,6 +1,7 @@
 //! What other processes hear of this one's changes, and what this one does when it hears of theirs.
 //!
-//! Promises: as if they had been made here, but that nobody is told again, and that tiers which all share are left alone.
+//! Promises: as if they had been made here, but that nobody is told again, and that tiers which all share are left alone, unless they may not have
+//! been told.
 
 use std::sync::Arc;
 
@@ -58,16 +59,22 @@ where
         self.terms.news.heard_up_to(at_ms);
     }
 
-    fn heard(&self, change: Change<K>) {
+    fn heard(&self, change: Change<K>, told: bool) {
         match &change {
+            // What is below has tiers, perhaps, that have not heard.
+            Change::Key(key) | Change::Stale(key) if !told => self.source.invalidate(key),
+            Change::Tag(tag) if !told => self.source.invalidate_tag(tag),
+            Change::All if !told => self.source_clears(),
             Change::All => self.source_hears_of_all(),
             change => self.source.heard(change),
         }
+        let by = if told { By::Another } else { By::AnotherAlone };
         match change {
-            Change::Key(key) => self.forget(self.store.hash(&key), &key, By::Another),
-            Change::Stale(key) => self.take_for_stale(self.store.hash(&key), &key, By::Another),
-            Change::Tag(tag) => self.forget_tag(&tag, By::Another),
-            Change::All => self.forget_all(By::Another),
+            Change::Key(key) => self.forget(self.store.hash(&key), &key, by),
+            Change::Stale(key) => self.take_for_stale(self.store.hash(&key), &key, by),
+            Change::Tag(tag) => self.forget_tag(&tag, by),
+            Change::All => self.forget_all(by),
+            Change::Untold => {}
         }
     }
 }

@@ -523,6 +523,8 @@ where
 
     /// Fetches the key from the source, whatever is known of it, by a fetch that begins now. Readers who come meanwhile are
     /// served what is there. Of refreshes and fetches that overlap, what has come is kept until something comes of a fetch that began later.
+    /// It takes no fetch out of the air that began before: who comes when the entry has gone again may still be answered by one. After a write it is
+    /// [`invalidate`](Self::invalidate) that has the last word.
     ///
     /// # Errors
     ///
@@ -544,7 +546,7 @@ where
     /// Waits until the tiers have heard of everything that was written before.
     pub fn settled(&self) -> Settled {
         let outbox = self.core.outbox.as_ref().map(|own| &own.0);
-        Settled::new(&self.core.tiers, outbox, || {
+        Settled::new(&self.core.tiers, self.core.source.settled(), outbox, || {
             Arc::clone(&self.core) as Arc<dyn Send + Sync>
         })
     }

@@ -1,9 +1,10 @@
-//! A cache as the source of another one. Its answers bring their age along.
+//! A cache as the source of another one. Its answers bring their age along, and what is changed above it is settled when it is here.
 
 use super::Cache;
 use super::answer::Answer;
 use super::backplane::{Change, Hearing};
 use super::error::CacheError;
+use super::settled::Settled;
 use super::source::{Fetched, Source};
 use forebay_batch::load::Key;
 
@@ -34,7 +35,7 @@ where
     }
 
     fn heard(&self, change: &Change<K>) {
-        self.core.heard(change.clone());
+        self.core.heard(change.clone(), true);
     }
 
     fn invalidate_tag(&self, tag: &str) {
@@ -43,5 +44,9 @@ where
 
     fn invalidate_all(&self) {
         drop(self.clear());
+    }
+
+    fn settled(&self) -> Option<Settled> {
+        Some(Self::settled(self))
     }
 }

@@ -12,7 +12,8 @@ use super::backplane::Outbox;
 use super::tier::Tiers;
 use forebay_batch::load::Key;
 
-/// Resolves when all tiers have heard of what was written before, and the [backplane](super::backplane) has taken it; at once where there are none.
+/// Resolves when all tiers, those of a cache below too, have heard of what was written before, and the [backplane](super::backplane) has taken it; at
+/// once where there are none.
 ///
 /// In this process what was written holds from the call on, whether this is awaited or not. But a deletion that no tier has
 /// heard of when the process ends is lost, and a tier that outlives it (a file, Redis) serves the old value to the next: so
@@ -42,6 +43,7 @@ impl Settled {
     /// `cache` is kept as long as something waits to be sent.
     pub(super) fn new<K, V>(
         tiers: &Tiers<K, V>,
+        source: Option<Self>,
         outbox: Option<&Arc<Outbox<K>>>,
         cache: impl FnOnce() -> Arc<dyn Send + Sync>,
     ) -> Self
@@ -51,12 +53,16 @@ impl Settled {
     {
         let tiers = (!tiers.is_empty()).then(|| tiers.settled());
         let outbox = outbox.map(|outbox| (outbox.settled(), cache()));
-        if tiers.is_none() && outbox.is_none() {
+        let source = source.and_then(|settled| settled.all);
+        if tiers.is_none() && source.is_none() && outbox.is_none() {
             return Self { all: None };
         }
         let all = async move {
             if let Some(tiers) = tiers {
                 tiers.await;
+            }
+            if let Some(source) = source {
+                source.await;
             }
             if let Some((outbox, cache)) = outbox {
                 outbox.await;
@@ -66,6 +72,13 @@ impl Settled {
         Self {
             all: Some(Box::pin(all)),
         }
+    }
+}
+
+impl Settled {
+    /// Whether there is nothing to wait for.
+    pub(super) fn is_settled(&self) -> bool {
+        self.all.is_none()
     }
 }
 

@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 
 use super::backplane::Change;
 use super::details::Details;
+use super::settled::Settled;
 use forebay_batch::load::{Key, LoadError, Loader};
 
 /// What a source answered for a key: a value or that there is none, and what else it says of it.
@@ -248,6 +249,7 @@ pub trait Source<K>: Send + Sync + 'static {
             Change::Key(key) | Change::Stale(key) => self.invalidate(key),
             Change::Tag(tag) => self.invalidate_tag(tag),
             Change::All => self.invalidate_all(),
+            Change::Untold => {}
         }
     }
 
@@ -259,6 +261,12 @@ pub trait Source<K>: Send + Sync + 'static {
     /// The same for all keys. Of those that the cache itself is asking for, the source is told one by one in any case. Default:
     /// nothing to do.
     fn invalidate_all(&self) {}
+
+    /// Resolves when what was invalidated before is not read any more in places that this source shares with those of other processes. Others are
+    /// told of a change after that. Default: there are none.
+    fn settled(&self) -> Option<Settled> {
+        None
+    }
 }
 
 impl<K, T, E, F, Fut> Source<K> for F
@@ -384,6 +392,7 @@ pub(super) trait AnySource<K, V, E>: Send + Sync {
     fn heard(&self, change: &Change<K>);
     fn invalidate_tag(&self, tag: &str);
     fn invalidate_all(&self);
+    fn settled(&self) -> Option<Settled>;
 }
 
 impl<K: Key, S: Source<K>> AnySource<K, S::Value, S::Error> for S {
@@ -421,5 +430,9 @@ impl<K: Key, S: Source<K>> AnySource<K, S::Value, S::Error> for S {
 
     fn invalidate_all(&self) {
         Source::invalidate_all(self);
+    }
+
+    fn settled(&self) -> Option<Settled> {
+        Source::settled(self)
     }
 }

@@ -21,7 +21,8 @@ pub(crate) trait Hearing<K>: Send + Sync + 'static {
     fn began_to_hear(&self);
     fn now_ms(&self) -> u64;
     fn heard_up_to(&self, at_ms: u64);
-    fn heard(&self, change: Change<K>);
+    /// Whether tiers that all share have been told of it, or this one is to tell them.
+    fn heard(&self, change: Change<K>, told: bool);
 }
 
 /// The task, if it runs.
@@ -95,8 +96,9 @@ impl<K, H: Hearing<K>> Ear<K> for Heard<H> {
 
     fn heard(&self, changes: Vec<Change<K>>) {
         let Some(hearing) = self.hearing.upgrade() else { return };
-        for change in changes {
-            hearing.heard(change);
+        let told = !changes.iter().any(Change::is_untold);
+        for change in changes.into_iter().filter(|change| !change.is_untold()) {
+            hearing.heard(change, told);
         }
     }
 }

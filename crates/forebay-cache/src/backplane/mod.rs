@@ -1,22 +1,26 @@
 //! The backplane: by it the caches of several processes hear of one another's changes.
 //!
 //! Promises:
-//! - What is inserted, invalidated, marked stale or cleared here, a tag too, reaches the others' memory once the tiers have heard of it (or
-//!   were given the time of one read to): so who then asks a tier that is shared finds nothing older there.
+//! - What is inserted, invalidated, marked stale or cleared here, a tag too, reaches the others' memory once the tiers have heard of it: so who
+//!   then asks a tier that is shared finds nothing older there. If the tiers have not heard of it in the time of one read, it is sent with the word
+//!   that they may not have, and who hears that tells them; it does not read there what is concerned before they have heard.
 //! - It is sent until the backplane has taken it, however often that takes; what is sent again is heard again, which does no harm.
 //! - **An entry is served no longer than `max_lag` after another process's change of it was sent**, whatever becomes of connections, the
 //!   server or this process: while nothing is heard, entries are served until they are so old; and when it is heard again, what was known
 //!   before is not believed. A tier that is not shared is a process's memory in this too: its copies count from their fetch, so after a restart
 //!   they are fetched anew once others are heard.
+//!   A tier that is shared is believed as of now. So the bound is not kept where a change was sent by who cannot tell the tier, is heard by nobody
+//!   who can, and somebody reads it there who does not hear the backplane: two servers, each of them away for others. The windows hold.
 //! - No value travels, so none can come late: who hears of a change forgets, supersedes its flights, and asks again.
 //! - Bounded: where more keys wait than tiers may owe, all are told to forget all.
 //!
 //! Does not know how changes travel (that is a [`Backplane`]'s), nor what forgetting is.
 //!
-//! How it is built: `outbox` has what waits to be sent, and sends it; `listening` hears, for as long as the cache lives; `redis` carries it.
+//! How it is built: `outbox` has what waits to be sent (`pending`), and sends it; `listening` hears, for as long as the cache lives; `redis` carries it.
 
 mod listening;
 mod outbox;
+mod pending;
 #[cfg(feature = "redis")]
 pub mod redis;
 
@@ -50,6 +54,14 @@ pub enum Change<K> {
     Tag(String),
     /// All keys.
     All,
+    /// Of what is sent with this, tiers that all share may not have heard: who hears it is to tell them.
+    Untold,
+}
+
+impl<K> Change<K> {
+    pub(super) fn is_untold(&self) -> bool {
+        matches!(self, Self::Untold)
+    }
 }
 
 /// Carries changes from each process to all others. [`redis`] has one; this one carries them between caches of the same process:

@@ -1,9 +1,9 @@
 //! What waits to be sent to other processes, and the task that sends it, for as long as there is something.
 //!
-//! Promises: of changes of a key the strongest is sent, once; what was not taken waits again, with growing pauses. When the cache is gone, what
-//! waits is tried once more and then given up. Knows nothing of tiers but that they can be waited for.
+//! Promises: of changes of a key the strongest is sent, once; what was not taken waits again, with growing pauses. What was sent before the tiers were
+//! told, which is said with it, is sent again when they have been, and meanwhile after growing pauses; it holds up nothing that changes next. When
+//! the cache is gone, what waits is tried once more and then given up. Knows nothing of tiers but that they can be waited for.
 
-use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,9 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use super::pending::Pending;
 use super::{Backplane, Change};
 use crate::tier::guarded;
 use forebay_batch::load::Key;
@@ -34,8 +36,8 @@ pub(crate) struct Bounds {
     pub(crate) send_within: Duration,
 }
 
-/// Waits until all tiers have heard of what was written up to now.
-type Settled = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+/// Waits until all tiers have heard of what was written up to now. Where nobody can tell, it is false.
+type Settled = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// See the module.
 pub(crate) struct Outbox<K> {
@@ -45,6 +47,8 @@ pub(crate) struct Outbox<K> {
     waiting: Mutex<Waiting<K>>,
     /// Told when something was sent.
     sent: Notify,
+    /// Told when something came while another was being sent.
+    arrived: Notify,
     is_closed: AtomicBool,
     /// Ends a pause.
     closing: Notify,
@@ -60,10 +64,10 @@ impl<K> Drop for Own<K> {
 }
 
 struct Waiting<K> {
-    /// Whether they are only stale.
-    keys: HashMap<K, bool>,
-    tags: HashSet<Arc<str>>,
-    all: bool,
+    /// What has not been sent.
+    new: Pending<K>,
+    /// What has been sent when tiers may not have been told of it.
+    again: Pending<K>,
     /// The number of the latest change, and of the latest that has been sent with all before it.
     latest: u64,
     sent: u64,
@@ -85,14 +89,14 @@ impl<K: Key> Outbox<K> {
             bounds,
             settled,
             waiting: Mutex::new(Waiting {
-                keys: HashMap::new(),
-                tags: HashSet::new(),
-                all: false,
+                new: Pending::new(bounds.max),
+                again: Pending::new(bounds.max),
                 latest: 0,
                 sent: 0,
                 is_sending: false,
             }),
             sent: Notify::new(),
+            arrived: Notify::new(),
             is_closed: AtomicBool::new(false),
             closing: Notify::new(),
         }
@@ -100,36 +104,17 @@ impl<K: Key> Outbox<K> {
 
     /// The key's value has changed, or it is to be taken for stale.
     pub(crate) fn key(self: &Arc<Self>, key: K, stale: bool, runtime: Option<Handle>) {
-        let max = self.bounds.max;
-        self.add(runtime, |waiting| {
-            if waiting.all {
-                return;
-            }
-            if waiting.keys.len() >= max && !waiting.keys.contains_key(&key) {
-                return waiting.forget_all();
-            }
-            let only_stale = waiting.keys.entry(key).or_insert(stale);
-            *only_stale &= stale;
-        });
+        self.add(runtime, |new| new.key(key, stale));
     }
 
     /// The tag was invalidated.
     pub(crate) fn tag(self: &Arc<Self>, tag: &str, runtime: Option<Handle>) {
-        let max = self.bounds.max;
-        self.add(runtime, |waiting| {
-            if waiting.all {
-                return;
-            }
-            if waiting.tags.len() >= max {
-                return waiting.forget_all();
-            }
-            waiting.tags.insert(Arc::from(tag));
-        });
+        self.add(runtime, |new| new.tag(Arc::from(tag)));
     }
 
     /// All keys have changed.
     pub(crate) fn all(self: &Arc<Self>, runtime: Option<Handle>) {
-        self.add(runtime, Waiting::forget_all);
+        self.add(runtime, Pending::all);
     }
 
     /// Completes when all that waits now has been sent.
@@ -154,13 +139,32 @@ impl<K: Key> Outbox<K> {
         }
     }
 
-    fn add(self: &Arc<Self>, runtime: Option<Handle>, add: impl FnOnce(&mut Waiting<K>)) {
-        {
+    fn add(self: &Arc<Self>, runtime: Option<Handle>, add: impl FnOnce(&mut Pending<K>)) {
+        let is_sending = {
             let mut waiting = self.waiting.lock();
             waiting.latest += 1;
-            add(&mut waiting);
+            add(&mut waiting.new);
+            waiting.is_sending
+        };
+        if is_sending {
+            self.arrived.notify_one();
         }
         self.begin(runtime);
+    }
+
+    /// Until then, or something new has come, or the tiers have been told, or the cache is gone.
+    async fn rest_until(&self, again_at: Instant) {
+        let told = async {
+            if !(self.settled)().await {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(again_at) => {}
+            () = self.closing.notified() => {}
+            () = self.arrived.notified() => {}
+            () = told => {}
+        }
     }
 
     /// Begins to send, if there is something and nobody does.
@@ -182,45 +186,6 @@ impl<K: Key> Outbox<K> {
     }
 }
 
-impl<K: Key> Waiting<K> {
-    fn forget_all(&mut self) {
-        self.all = true;
-        self.keys = HashMap::new();
-        self.tags = HashSet::new();
-    }
-
-    /// All that waits.
-    fn take(&mut self) -> Vec<Change<K>> {
-        if mem::take(&mut self.all) {
-            return vec![Change::All];
-        }
-        let tags = mem::take(&mut self.tags)
-            .into_iter()
-            .map(|tag| Change::Tag(tag.to_string()));
-        let keys = mem::take(&mut self.keys).into_iter();
-        let key = |(key, stale)| if stale { Change::Stale(key) } else { Change::Key(key) };
-        tags.chain(keys.map(key)).collect()
-    }
-
-    /// These wait again, with what has come meanwhile.
-    fn put_back(&mut self, changes: Vec<Change<K>>, max: usize) {
-        for change in changes {
-            if self.all {
-                return;
-            }
-            match change {
-                Change::All => self.forget_all(),
-                Change::Tag(tag) => drop(self.tags.insert(Arc::from(tag))),
-                Change::Stale(key) => drop(self.keys.entry(key).or_insert(true)),
-                Change::Key(key) => drop(self.keys.insert(key, false)),
-            }
-            if self.keys.len() > max || self.tags.len() > max {
-                self.forget_all();
-            }
-        }
-    }
-}
-
 /// The task's hold on what it sends: it waits again if the task is dropped.
 struct Sending<K: Key> {
     outbox: Arc<Outbox<K>>,
@@ -237,7 +202,7 @@ impl<K: Key> Drop for Sending<K> {
         {
             let mut waiting = self.outbox.waiting.lock();
             waiting.is_sending = false;
-            waiting.put_back(mem::take(&mut self.out), self.outbox.bounds.max);
+            waiting.new.add(mem::take(&mut self.out));
         }
         // Who waits for it begins another.
         self.outbox.sent.notify_waiters();
@@ -247,48 +212,74 @@ impl<K: Key> Drop for Sending<K> {
 impl<K: Key> Sending<K> {
     async fn run(mut self) {
         let outbox = Arc::clone(&self.outbox);
-        let mut pause = PAUSES.0;
+        // After what was not taken; and before it is sent again when tiers may not have been told.
+        let (mut pause, mut until_again) = (PAUSES.0, PAUSES.0);
+        let mut again_at = Instant::now();
         let mut is_last_try = false;
         loop {
             let number = {
                 let mut waiting = outbox.waiting.lock();
-                self.out = waiting.take();
-                if self.out.is_empty() {
+                if waiting.new.is_empty() && waiting.again.is_empty() {
                     waiting.is_sending = false;
                     self.is_done = true;
                     break;
                 }
+                self.out = waiting.new.take();
                 waiting.latest
             };
             let settled = tokio::time::timeout(outbox.bounds.settle_within, (outbox.settled)()).await;
-            let sent = self.send().await;
-            if sent && (settled.is_ok() || is_last_try) {
+            let settled = settled.unwrap_or(false);
+            let repeats = settled || is_last_try || Instant::now() >= again_at;
+            if repeats {
+                self.out.extend(outbox.waiting.lock().again.take());
+            }
+            let sent = self.send(settled).await;
+            if sent && (settled || is_last_try) {
                 self.out.clear();
                 outbox.waiting.lock().sent = number;
                 outbox.sent.notify_waiters();
-                pause = PAUSES.0;
+                (pause, until_again) = (PAUSES.0, PAUSES.0);
                 continue;
             }
-            // Where a tier has not heard of it, who asks that tier finds what was before: so it is sent once more.
             if is_last_try {
                 self.out.clear();
                 break;
             }
-            outbox
-                .waiting
-                .lock()
-                .put_back(mem::take(&mut self.out), outbox.bounds.max);
-            is_last_try = outbox.is_closed.load(Ordering::SeqCst);
-            if !is_last_try {
-                let closing = outbox.closing.notified();
-                drop(tokio::time::timeout(pause.mul_f64(rand::random_range(0.5..=1.0)), closing).await);
-                pause = (pause * 2).min(PAUSES.1);
+            let out = mem::take(&mut self.out);
+            {
+                let mut waiting = outbox.waiting.lock();
+                let pending = if sent { &mut waiting.again } else { &mut waiting.new };
+                pending.add(out);
             }
+            is_last_try = outbox.is_closed.load(Ordering::SeqCst);
+            if is_last_try {
+                continue;
+            }
+            if !sent {
+                drop(tokio::time::timeout(in_disorder(pause), outbox.closing.notified()).await);
+                pause = (pause * 2).min(PAUSES.1);
+                continue;
+            }
+            // Where a tier has not heard of it, and nobody who could tell the tier has either, who asks that tier finds what was before: so it is
+            // sent once more.
+            pause = PAUSES.0;
+            if repeats {
+                again_at = Instant::now() + in_disorder(until_again);
+                until_again = (until_again * 2).min(PAUSES.1);
+            }
+            outbox.rest_until(again_at).await;
         }
     }
 
-    async fn send(&self) -> bool {
+    async fn send(&self, settled: bool) -> bool {
         for some in self.out.chunks(CHANGES_A_SENDING) {
+            let untold: Vec<Change<K>>;
+            let some = if settled {
+                some
+            } else {
+                untold = [&[Change::Untold], some].concat();
+                &untold
+            };
             let sending = guarded(self.outbox.bounds.send_within, async || {
                 self.outbox.backplane.send(some).await
             });
@@ -299,4 +290,9 @@ impl<K: Key> Sending<K> {
         }
         true
     }
+}
+
+/// Shortened by up to half: many processes that lost the same server must not come back to it in step.
+fn in_disorder(pause: Duration) -> Duration {
+    pause.mul_f64(rand::random_range(0.5..=1.0))
 }

@@ -2,8 +2,8 @@
 //!
 //! Promises: a change that is owed is tried again, with growing pauses, until the tier acknowledges it; a tier that hangs,
 //! fails or panics holds up its own queue only. When the last handle to the tiers is dropped, each change in the queue is tried
-//! once more and then given up. When the task itself is dropped (its runtime shuts down), the changes that it was sending go
-//! back into the queue, for the next task.
+//! once more and then given up. A lease by which a value was to be put that is dropped is given back, if the tier takes it. When the
+//! task itself is dropped (its runtime shuts down), the changes that it was sending go back into the queue, for the next task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::TierError;
 use super::guarded::guarded;
-use super::queue::{Batch, Work};
+use super::queue::{Batch, Offer, Work};
 use super::shared::Shared;
 use super::stats::add;
+use super::{Put, TierError};
 use forebay_batch::load::Key;
 
 /// The task's hold on the queue: hands back what is out if the task is dropped, also before it ran at all.
@@ -53,7 +53,8 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
         if !dropped.is_empty() {
             shared.settling.notify_waiters();
         }
-        drop(dropped);
+        let leased = |(key, offer): (K, Offer<V>)| Some((key, offer.lease?));
+        give_back(&shared, at, dropped.into_iter().filter_map(leased).collect());
         match work {
             Work::Nothing => break,
             Work::Wait(until) => {
@@ -96,7 +97,7 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
     shared.settling.notify_waiters();
 }
 
-async fn send<K: Key, V: Clone + Send + Sync + 'static>(shared: &Shared<K, V>, at: usize, batch: &Batch<K, V>) {
+async fn send<K: Key, V: Clone + Send + Sync + 'static>(shared: &Arc<Shared<K, V>>, at: usize, batch: &Batch<K, V>) {
     let level = &shared.levels[at];
     let timeout = shared.settings.change_timeout;
     let (mut deletes, mut puts) = (None, None);
@@ -123,6 +124,29 @@ async fn send<K: Key, V: Clone + Send + Sync + 'static>(shared: &Shared<K, V>, a
     }
     let dropped = shared.state.lock().queues[at].finished(batch, deletes, puts, Instant::now());
     add(&level.counters.dropped, dropped);
+    if puts != Some(true) {
+        let leased = |put: &Put<K, V>| Some((put.key.clone(), put.lease?));
+        give_back(shared, at, batch.puts.iter().filter_map(leased).collect());
+    }
+}
+
+/// Others need not wait for what will not come. In a task of its own, which holds up no change. The first failure ends it: their time ends
+/// these leases, too.
+fn give_back<K: Key, V: Clone + Send + Sync + 'static>(shared: &Arc<Shared<K, V>>, at: usize, leases: Vec<(K, u64)>) {
+    if leases.is_empty() {
+        return;
+    }
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let level = &shared.levels[at];
+        for (key, lease) in leases {
+            let limit = shared.settings.change_timeout;
+            if let Err(error) = guarded(limit, async || level.tier.end_lease(&key, lease).await).await {
+                tracing::debug!(tier = level.tier.name(), %error, "leases were not ended before their time");
+                return;
+            }
+        }
+    });
 }
 
 fn note<K: Key, V: 'static>(shared: &Shared<K, V>, at: usize, what: &str, error: Option<&TierError>) {

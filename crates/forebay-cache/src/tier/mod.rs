@@ -200,7 +200,8 @@ pub trait Tier<K, V>: Send + Sync + 'static {
     /// When at least one may still be there.
     fn delete_many<'a>(&'a self, keys: &'a [K]) -> BoxFuture<'a, Result<(), TierError>>;
 
-    /// Forgets everything.
+    /// Forgets everything. Where it keeps tags this invalidates all of them: what carries one and was fetched at a moment before the present one is
+    /// not read again, also if it is put later.
     ///
     /// # Errors
     /// When something may still be there.

@@ -245,7 +245,7 @@ impl<K: Key, V> Queue<K, V> {
 
     /// What to do next; it is out from now until [`finished`](Self::finished) or [`cleared`](Self::cleared). Values that were
     /// given up are put into `dropped`. `Nothing` also ends the draining.
-    pub(super) fn take(&mut self, now: Instant, dropped: &mut Vec<Offer<V>>) -> Work<K, V> {
+    pub(super) fn take(&mut self, now: Instant, dropped: &mut Vec<(K, Offer<V>)>) -> Work<K, V> {
         debug_assert!(
             self.out.is_empty() && self.tags_out.is_empty() && self.clear_out.is_none(),
             "one batch at a time"
@@ -284,7 +284,7 @@ impl<K: Key, V> Queue<K, V> {
                     lease: offer.lease.filter(|_| !change.owed),
                 }),
                 worthless => {
-                    dropped.extend(worthless);
+                    dropped.extend(worthless.map(|offer| (key.clone(), offer)));
                     if !change.owed {
                         continue;
                     }
@@ -430,9 +430,10 @@ impl<K: Key, V> Queue<K, V> {
         dropped
     }
 
-    fn drop_offers(&mut self, dropped: &mut Vec<Offer<V>>) {
+    fn drop_offers(&mut self, dropped: &mut Vec<(K, Offer<V>)>) {
         for key in mem::take(&mut self.offered).into_values() {
-            dropped.extend(self.changes.remove(&key).and_then(|change| change.put));
+            let put = self.changes.remove(&key).and_then(|change| change.put);
+            dropped.extend(put.map(|offer| (key, offer)));
         }
     }
 

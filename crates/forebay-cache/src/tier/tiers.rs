@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -61,11 +62,13 @@ pub(crate) enum By {
     This,
     /// Another one: those that are shared have heard of it.
     Another,
+    /// Another one, which may have told nobody's but its own.
+    AnotherAlone,
 }
 
 impl<K: 'static, V: 'static> Level<K, V> {
     fn concerns(&self, by: By) -> bool {
-        by == By::This || !self.tier.abilities().shared
+        by != By::Another || !self.tier.abilities().shared
     }
 }
 
@@ -471,12 +474,12 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     }
 
     /// What can be asked any time to wait, as [`settled`](Self::settled) does, for what was asked before; no handle, and done at once when the last
-    /// one is gone.
-    pub(crate) fn when_settled(&self) -> Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync> {
-        let handle = Arc::downgrade(&self.handle);
+    /// one is gone. Says whether they were told, as far as is known.
+    pub(crate) fn when_settled(&self) -> Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync> {
+        let (handle, has_none) = (Arc::downgrade(&self.handle), self.is_empty());
         Box::new(move || match handle.upgrade() {
-            None => Box::pin(std::future::ready(())),
-            Some(handle) => Box::pin(Self { handle }.settled()),
+            None => Box::pin(std::future::ready(has_none)),
+            Some(handle) => Box::pin(Self { handle }.settled().map(|()| true)),
         })
     }
 

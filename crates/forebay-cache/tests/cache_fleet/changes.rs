@@ -240,9 +240,9 @@ async fn others_hear_of_a_change_when_the_tier_has() {
     }
 }
 
-/// A tier that does not answer does not keep a change from being told; who then reads the old value there is told again.
+/// A tier that does not answer does not keep a change from being told; nobody then reads the old value that is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_is_told_again_when_a_tier_that_was_away_has_heard_of_it() {
+async fn a_change_of_which_its_teller_cannot_tell_the_tier_is_told_the_tier_by_who_hears_it() {
     let redis = Redis::start().unwrap();
     let way = testbed::Proxy::start(redis.address()).unwrap();
     let database = Database::default();
@@ -259,10 +259,50 @@ async fn a_change_is_told_again_when_a_tier_that_was_away_has_heard_of_it() {
     database.write(1, 11);
     let settled = teller.invalidate(&1);
     until("it is told all the same", async || other.get_if_fresh(&1).is_none()).await;
-    assert_eq!(other.get(&1).await.unwrap(), Some(10), "that is what the tier has");
+    assert_eq!(other.get(&1).await.unwrap(), Some(11));
+    other.settled().await;
+    // Nor does who has heard nothing, since it was not there yet.
+    let third = member(redis.address());
+    assert_eq!(third.get(&1).await.unwrap(), Some(11));
     way.set(testbed::Behaviour::Pass);
     settled.await;
-    until("it is told again", async || other.get(&1).await.unwrap() == Some(11)).await;
+    assert_eq!(other.get(&1).await.unwrap(), Some(11));
+}
+
+/// The same of a tag, of all, and of what a process could not tell before it ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_changed_by_who_does_not_reach_the_tier_is_not_read_there_by_others() {
+    for deed in [Deed::MarkStale, Deed::Tag, Deed::Clear, Deed::Insert] {
+        let redis = Redis::start().unwrap();
+        let way = testbed::Proxy::start(redis.address()).unwrap();
+        let database = Database::default();
+        let member = |address| {
+            let builder = database.cache().tier(tier(address));
+            builder.backplane(backplane(redis.address()), 5 * SECOND).build()
+        };
+        let (teller, other) = (member(way.address()), member(redis.address()));
+        database.write(1, 10);
+        hears(&teller, &other).await;
+        assert_eq!(other.get(&1).await.unwrap(), Some(10));
+        other.settled().await;
+        way.set(testbed::Behaviour::Refuse);
+        way.cut();
+        // It ends at once, and is not waited for.
+        database.write(1, 11);
+        match deed {
+            Deed::MarkStale => drop(teller.mark_stale(&1)),
+            Deed::Tag => drop(teller.invalidate_tag("digit1")),
+            Deed::Clear => drop(teller.clear()),
+            _ => drop(teller.insert(1, 11)),
+        }
+        drop(teller);
+        until(&format!("{deed:?} is heard"), async || {
+            other.get(&1).await.unwrap() == Some(11)
+        })
+        .await;
+        other.settled().await;
+        assert_eq!(member(redis.address()).get(&1).await.unwrap(), Some(11), "{deed:?}");
+    }
 }
 
 /// Over a cache of its own, what is heard is not told once more: nobody else's tier is touched.
@@ -296,4 +336,90 @@ async fn a_cache_below_hears_too_and_tells_nobody() {
     assert!(inners[1].get_if_fresh(&1).is_some());
     outers[0].invalidate(&1).await;
     until("what is below has heard", async || inners[1].get_if_fresh(&1).is_none()).await;
+}
+
+/// Publish and subscribe is one for all databases of a server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fleets_in_two_databases_of_a_server_do_not_hear_one_another() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    let member = |number: u64| {
+        let address = format!("{}{number}", url(redis.address()));
+        let backplane = RedisBackplane::open(&address, "fleet").unwrap();
+        database.cache().backplane(backplane, 60 * SECOND).build()
+    };
+    let (one, fellow, stranger) = (member(0), member(0), member(1));
+    hears(&member(1), &stranger).await;
+    hears(&one, &fellow).await;
+    stranger.get(&1).await.unwrap();
+    for _ in 0..10 {
+        fellow.get(&1).await.unwrap();
+        one.invalidate(&1).await;
+        until("it is heard", async || fellow.get_if_fresh(&1).is_none()).await;
+        assert!(stranger.get_if_fresh(&1).is_some());
+    }
+}
+
+/// What waits to be told again, as the tier has not heard of it, does not hold up what changes next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_tier_is_away_each_change_is_told_at_once() {
+    let redis = Redis::start().unwrap();
+    let way = testbed::Proxy::start(redis.address()).unwrap();
+    let database = Database::default();
+    let teller = {
+        let builder = database.cache().tier(tier(way.address()));
+        builder.backplane(backplane(redis.address()), 60 * SECOND).build()
+    };
+    let other = database
+        .cache()
+        .backplane(backplane(redis.address()), 60 * SECOND)
+        .build();
+    hears(&teller, &other).await;
+    way.set(testbed::Behaviour::Refuse);
+    way.cut();
+    for key in 0..20 {
+        other.get(&key).await.unwrap();
+        drop(teller.invalidate(&key));
+        let changed = std::time::Instant::now();
+        until("it is heard", async || other.get_if_fresh(&key).is_none()).await;
+        assert!(changed.elapsed() < SECOND, "{key} after {:?}", changed.elapsed());
+    }
+}
+
+/// What is below has a tier that all share, and its way there is slow: who hears of a change must not find there what was before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_hear_of_a_change_when_the_tier_of_a_cache_below_has() {
+    let redis = Redis::start().unwrap();
+    let slow = testbed::Proxy::start(redis.address()).unwrap();
+    let database = Database::default();
+    let member = |address| {
+        let inner = database.cache().tier(tier(address)).build();
+        let backplane = RedisBackplane::<u64>::open(&url(redis.address()), "over").unwrap();
+        Cache::builder(inner)
+            .fresh_for(HOUR)
+            .backplane(backplane, 60 * SECOND)
+            .build()
+    };
+    let (teller, other) = (member(slow.address()), member(redis.address()));
+    hears(&teller, &other).await;
+    database.write(1, 10);
+    teller.invalidate(&1).await;
+    other.get(&1).await.unwrap();
+    slow.set(testbed::Behaviour::Delay(ms(40)));
+    for round in 0..5 {
+        until("what was before is known", async || {
+            other.get(&1).await.unwrap() == Some(10 + round)
+        })
+        .await;
+        tokio::time::sleep(ms(20)).await;
+        database.write(1, 11 + round);
+        teller.invalidate(&1).await;
+        assert_eq!(
+            redis.command(&["EXISTS", "fleet:1"]).unwrap(),
+            ":0\r\n",
+            "it is still in the tier"
+        );
+        until("it forgets", async || other.get_if_fresh(&1).is_none()).await;
+        assert_eq!(other.get(&1).await.unwrap(), Some(11 + round));
+    }
 }

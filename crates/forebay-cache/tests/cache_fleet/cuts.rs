@@ -140,7 +140,10 @@ async fn a_message_that_nobody_can_read_is_a_change_of_everything() {
     hears(&teller, &member).await;
     for message in ["", "x", "\u{1}", "\u{1}\u{7f}\u{7f}\u{7f}", "\u{2}abc"] {
         member.get(&1).await.unwrap();
-        assert_eq!(redis.command(&["PUBLISH", "fleet;changes", message]).unwrap(), ":2\r\n");
+        assert_eq!(
+            redis.command(&["PUBLISH", "fleet;changes;0", message]).unwrap(),
+            ":2\r\n"
+        );
         until("it forgets", async || member.get_if_fresh(&1).is_none()).await;
     }
 }

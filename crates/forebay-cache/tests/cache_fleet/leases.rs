@@ -3,6 +3,9 @@
 use super::*;
 use std::time::Instant;
 
+use forebay_cache::tier::{Abilities, Grant, Kept, Lease, Put, Tier, TierError};
+use futures_util::future::BoxFuture;
+
 fn fleet(redis: &Redis, database: &Database, count: usize, lease_for: Duration) -> Vec<Member> {
     let member = |_| {
         let builder = database.cache().tier(tier(redis.address()));
@@ -151,4 +154,83 @@ async fn without_the_server_each_fetches_for_himself() {
     let took = all_get(&members, 1, Some(10)).await;
     assert!(took < 3 * SECOND, "{took:?}");
     assert_eq!(database.fetches(), 3);
+}
+
+/// A tier that gives leases and takes no values.
+#[derive(Clone, Default)]
+struct Refusing(Arc<Mutex<Given>>);
+
+#[derive(Default)]
+struct Given {
+    granted: u64,
+    ended: Vec<u64>,
+}
+
+impl Tier<u64, u64> for Refusing {
+    fn name(&self) -> &str {
+        "refusing"
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<Vec<Option<Kept<u64>>>, TierError>> {
+        Box::pin(std::future::ready(Ok(vec![None; keys.len()])))
+    }
+
+    fn put_many<'a>(&'a self, _: &'a [Put<u64, u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(async {
+            tokio::time::sleep(ms(50)).await;
+            Err(TierError::failed("put", "it is full"))
+        })
+    }
+
+    fn delete_many<'a>(&'a self, _: &'a [u64]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn clear<'a>(&'a self) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn abilities(&self) -> Abilities {
+        let mut abilities = Abilities::default();
+        abilities.leases = true;
+        abilities
+    }
+
+    fn lease_many<'a>(
+        &'a self,
+        keys: &'a [u64],
+        _: Duration,
+        _: Grant,
+    ) -> BoxFuture<'a, Result<Vec<Lease>, TierError>> {
+        let mut given = self.0.lock();
+        let mut grant = |_: &u64| {
+            given.granted += 1;
+            Lease::Granted(given.granted)
+        };
+        let granted = keys.iter().map(&mut grant).collect();
+        Box::pin(std::future::ready(Ok(granted)))
+    }
+
+    fn end_lease<'a>(&'a self, _: &'a u64, lease: u64) -> BoxFuture<'a, Result<(), TierError>> {
+        self.0.lock().ended.push(lease);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// More than one batch of them: some are sent and refused, the others wait and are given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_of_values_that_the_tier_does_not_take_are_given_back() {
+    let database = Database::default();
+    let refusing = Refusing::default();
+    let builder = database.cache().tier(refusing.clone());
+    let member = builder.tier_settings(leasing(HOUR)).build();
+    for got in member.get_many(0..600).await {
+        got.unwrap();
+    }
+    until("all are given back", async || {
+        let mut given = refusing.0.lock();
+        given.ended.sort_unstable();
+        given.ended == (1..=600).collect::<Vec<_>>()
+    })
+    .await;
 }

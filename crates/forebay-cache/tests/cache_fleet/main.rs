@@ -10,6 +10,8 @@ mod cuts;
 mod leases;
 mod pitfalls;
 mod processes;
+mod storm;
+mod tags;
 
 use std::collections::HashMap;
 use std::convert::Infallible;

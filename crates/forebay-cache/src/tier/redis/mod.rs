@@ -7,8 +7,9 @@
 //! after a later one (see `redis_link`).
 //!
 //! Besides the values (`namespace:key`) it keeps there who fetches a key for all (`namespace;lease:key`), and when tags were invalidated
-//! (`namespace;tag:tag`), by a count of such moments (`namespace;moment`). A tag's moment that the server has evicted is not known, and what
-//! carries the tag is then not read.
+//! (`namespace;tag:tag`), by a count of such moments (`namespace;moment`). Of tags that nothing carries it keeps that in a table of fixed size, by
+//! their hashes (`namespace;forgotten`). What the server has evicted of this is not known, and what it concerns is then not read. A clear forgets
+//! leases and tags, too, and what was fetched before it and carries a tag is not read, also if it is put later.
 //!
 //! Does not know Cluster and Sentinel: it talks to one address. Values in the namespace that others wrote are refused by the
 //! envelope, but are read whole first: whoever may write there can make a reader's process read as much as the server stores.
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ::redis::{Client, FromRedisValue, Pipeline, RedisError, pipe};
+use ::redis::{Client, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind, pipe};
 use futures_util::future::BoxFuture;
 
 use super::envelope::Opened;
@@ -178,15 +179,15 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                         request
                             .cmd("EVAL")
                             .arg(scripts::PUT)
-                            .arg(3 + tags.len())
+                            .arg(4 + tags.len())
                             .arg(&key)
                             .arg(&lease_key)
                             .arg(self.moment_key())
+                            .arg(self.forgotten_key())
                             .arg(tags)
                             .arg(lease)
                             .arg(value)
-                            .arg(keep_for_ms)
-                            .ignore();
+                            .arg(keep_for_ms);
                     } else {
                         request
                             .cmd("SET")
@@ -204,13 +205,22 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                 }
             }
             if bytes >= REQUEST_BYTES {
-                self.send(&request).await?;
+                self.send_puts(&request).await?;
                 request = pipe();
                 (commands, bytes) = (0, 0);
             }
         }
         if commands > 0 {
-            self.send(&request).await?;
+            self.send_puts(&request).await?;
+        }
+        Ok(())
+    }
+
+    /// Who only writes learns of the moment, too: what it inserts next has tags that others can compare.
+    async fn send_puts(&self, request: &Pipeline) -> Result<(), TierError> {
+        let moments: Vec<Option<Vec<u8>>> = self.ask(request, "write to Redis").await?;
+        if let Some(moment) = moments.iter().flatten().filter_map(|moment| number(moment)).next_back() {
+            self.moment.store(moment, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -236,8 +246,9 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
             request
                 .cmd("EVAL")
                 .arg(scripts::INVALIDATE)
-                .arg(1 + keys.len())
+                .arg(2 + keys.len())
                 .arg(self.moment_key())
+                .arg(self.forgotten_key())
                 .arg(keys)
                 .arg(whole_ms(REMEMBERS_TAGS_FOR));
         }
@@ -318,6 +329,10 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         format!("{};moment", self.form.namespace()).into_bytes()
     }
 
+    fn forgotten_key(&self) -> Vec<u8> {
+        format!("{};forgotten", self.form.namespace()).into_bytes()
+    }
+
     fn tag_key(&self, tag: &str) -> Vec<u8> {
         format!("{};tag:{tag}", self.form.namespace()).into_bytes()
     }
@@ -348,13 +363,33 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
         self.send(&request).await
     }
 
-    /// Leases go first: what is fetched now is not put behind this.
+    /// Leases and tags go first: what is fetched now is not put behind this.
     async fn delete_all(&self) -> Result<(), TierError> {
-        for kind in [";lease:", ":"] {
+        self.end_all_tags().await?;
+        for kind in [";[lt]", ":"] {
             self.delete_matching(&format!("{}{kind}*", self.form.namespace()))
                 .await?;
         }
         Ok(())
+    }
+
+    /// All tags that have no key of their own count from now on.
+    async fn end_all_tags(&self) -> Result<(), TierError> {
+        let mut request = pipe();
+        request.cmd("EVAL").arg(scripts::CLEAR).arg(2);
+        request.arg(self.moment_key()).arg(self.forgotten_key());
+        let asked = self.link.run(async |connection| request.query_async(connection).await);
+        let moments: RedisResult<Vec<Option<Vec<u8>>>> = asked.await;
+        match moments {
+            Ok(moments) => {
+                let moment = moments.iter().flatten().find_map(|moment| number(moment));
+                self.moment.store(moment.unwrap_or(0), Ordering::Relaxed);
+                Ok(())
+            }
+            // Nor does it take what carries a tag.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => Ok(()),
+            Err(error) => Err(failed("write to Redis")(error)),
+        }
     }
 
     async fn delete_matching(&self, pattern: &str) -> Result<(), TierError> {

@@ -11,21 +11,46 @@ redis.call('SET', KEYS[1], string.format('%.0f', time[1] * 1000000 + time[2]), '
 return redis.call('GET', KEYS[1])
 ";
 
-/// The next moment of `KEYS[1]`, which it answers, is the one at which the tags behind it were invalidated; kept for `ARGV[1]` milliseconds.
+/// The next moment of `KEYS[1]`, which it answers, is the one at which the tags behind `KEYS[2]` were invalidated; kept for `ARGV[1]` milliseconds.
 ///
-/// A tag that the server does not know stays unknown: nothing that carries it is read, and what is put later begins at a moment that is no
-/// earlier. `PERSIST` changes nothing, but it is a write that a server takes which is full; after it the server takes the others of a script too.
+/// A tag that the server does not know stays unknown. When it was invalidated is written in the table `KEYS[2]`, under three digits of its hash:
+/// at most 4,096 fields, however many tags there are, and it holds for all whose hashes begin so. What was before the table `began` nobody knows.
+///
+/// `PERSIST` changes nothing, but it is a write that a server takes which is full; after it the server takes the others of a script too. What is
+/// of another type is nothing that was written here, and goes.
 pub(super) const INVALIDATE: &str = "
 redis.call('PERSIST', KEYS[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local last = tonumber(redis.call('GET', KEYS[1]) or '0')
+local last = tonumber(redis.pcall('GET', KEYS[1]) or '0') or 0
 if now <= last then now = last + 1 end
 local moment = string.format('%.0f', now)
 redis.call('SET', KEYS[1], moment)
-for i = 2, #KEYS do
+if redis.call('TYPE', KEYS[2]).ok ~= 'hash' then
+  redis.call('UNLINK', KEYS[2])
+  redis.call('HSET', KEYS[2], 'began', moment)
+end
+for i = 3, #KEYS do
+  redis.call('HSET', KEYS[2], string.sub(redis.sha1hex(KEYS[i]), 1, 3), moment)
   redis.call('SET', KEYS[i], moment, 'XX', 'PX', ARGV[1])
 end
+return moment
+";
+
+/// The next moment of `KEYS[1]`, if it has one, which it answers, is the one at which all tags were invalidated that have no key of their own: a
+/// table `KEYS[2]` that comes later begins no earlier. Who forgets the others then has invalidated all. Where there is no moment, the next is the first.
+pub(super) const CLEAR: &str = "
+local moment = redis.pcall('GET', KEYS[1])
+if moment then
+  redis.call('PERSIST', KEYS[1])
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  local last = tonumber(moment) or 0
+  if now <= last then now = last + 1 end
+  moment = string.format('%.0f', now)
+  redis.call('SET', KEYS[1], moment)
+end
+if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('UNLINK', KEYS[2]) end
 return moment
 ";
 
@@ -45,19 +70,29 @@ return 1
 ";
 
 /// Puts the value `ARGV[2]` at `KEYS[1]` for `ARGV[3]` milliseconds: if the lease `ARGV[1]` is empty, or still the one at `KEYS[2]`, which
-/// ends. Tags, `KEYS[4]` and so on, that nobody knows of any more begin at the present moment of `KEYS[3]`. The lease is ended last: a server
-/// that is full refuses the first write of a script, but not those behind one that it took.
+/// ends. Tags, `KEYS[5]` and so on, that nobody knows of any more begin when they may have been invalidated last, by the table `KEYS[4]` (see
+/// `INVALIDATE`). A server that is full refuses the first write of a script, but not those behind one that it took, nor one that frees memory: so
+/// the first is none of those, and the lease is ended last.
+/// Answers the present moment of `KEYS[3]`, if it has one.
 pub(super) const PUT: &str = "
-if ARGV[1] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-if #KEYS > 3 then
-  local moment = redis.call('GET', KEYS[3])
+local moment = redis.call('GET', KEYS[3])
+if ARGV[1] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[1] then return moment end
+if #KEYS > 4 then
   if not moment then
     local time = redis.call('TIME')
     moment = string.format('%.0f', time[1] * 1000000 + time[2])
     redis.call('SET', KEYS[3], moment)
   end
-  for i = 4, #KEYS do
-    if not redis.call('SET', KEYS[i], moment, 'NX', 'PX', ARGV[3])
+  if redis.call('TYPE', KEYS[4]).ok ~= 'hash' then
+    redis.call('SET', KEYS[4], '')
+    redis.call('UNLINK', KEYS[4])
+    redis.call('HSET', KEYS[4], 'began', moment)
+  end
+  local began = redis.call('HGET', KEYS[4], 'began') or moment
+  for i = 5, #KEYS do
+    local since = redis.call('HGET', KEYS[4], string.sub(redis.sha1hex(KEYS[i]), 1, 3))
+    if not since or tonumber(since) < tonumber(began) then since = began end
+    if not redis.call('SET', KEYS[i], since, 'NX', 'PX', ARGV[3])
       and redis.call('PTTL', KEYS[i]) < tonumber(ARGV[3]) then
       redis.call('PEXPIRE', KEYS[i], ARGV[3])
     end
@@ -65,5 +100,5 @@ if #KEYS > 3 then
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 redis.call('UNLINK', KEYS[2])
-return 1
+return moment
 ";
