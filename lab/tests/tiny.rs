@@ -550,6 +550,32 @@ fn sharing() {
     }
 }
 
+/// Each question by each of the systems that can be asked it.
+#[test]
+fn query_cache() {
+    let built = Path::new(env!("CARGO_BIN_EXE_lab")).with_file_name("forebay");
+    let built = built.to_str().unwrap();
+    let arguments = ["query-cache", "--forebay", built];
+    let count = if Path::new(built).is_file() { 3 } else { 1 };
+    let (report, results) = run(&arguments[..count]);
+    let seen = check("query-cache", &report, &results);
+    for case in [
+        "point read, 50 clients, prepared",
+        "10 ms query, 100 clients",
+        "empty query, 50 clients",
+    ] {
+        for system in ["forebay", "forebay, no memory", "limit"] {
+            has(&seen, system, case);
+        }
+    }
+    for system in ["forebay", "limit"] {
+        has(&seen, system, "1,000 clients, one cold key of 100 ms");
+    }
+    if Path::new("/usr/sbin/pgpool").is_file() {
+        has(&seen, "pgpool-II, memory cache", "10 ms query, 100 clients");
+    }
+}
+
 #[test]
 fn server() {
     // One that the same build has made is taken as it is; else the lab builds one.
