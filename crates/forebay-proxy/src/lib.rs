@@ -49,6 +49,7 @@ mod sharing;
 mod state;
 mod statements;
 mod upstream;
+mod watching;
 mod welcome;
 
 pub use self::clients::Clients;

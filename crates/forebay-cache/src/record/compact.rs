@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::More;
+use super::more::More;
 
 /// The word is a time, [`MARKED`] or not; or, with this bit, the address of what is rare, where the time is then.
 pub(super) const RARE: u64 = 1;

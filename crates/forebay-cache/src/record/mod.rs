@@ -7,6 +7,7 @@
 //! record's own words order nothing else. How it lies in memory is in `compact`.
 
 mod compact;
+mod more;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use super::clock::whole_ms;
 use super::details::Details;
 use super::tags::Tagged;
 use compact::{Compact, MARKED, RARE, TIME_SHIFT};
+pub(super) use more::More;
 
 /// What an entry is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,17 +131,6 @@ pub(super) struct Standing {
 
 /// An entry. Its time: when it was fetched (48 bits, ms), and its share of the jitter (13 bits).
 pub(super) struct Record<V>(Compact<V>);
-
-/// What else there is to an entry.
-#[derive(Default)]
-pub(super) struct More {
-    /// What was said of it.
-    pub(super) details: Option<Arc<Details>>,
-    /// Its tags.
-    pub(super) tagged: Option<Arc<Tagged>>,
-    /// When it was learnt (ms), where that is not when it was fetched: from a tier.
-    pub(super) learnt_ms: Option<u64>,
-}
 
 const JITTER_BITS: u32 = 13;
 const JITTER_MAX: u64 = (1 << JITTER_BITS) - 1;

@@ -11,7 +11,7 @@
 //!   answer is as old as its window allows.
 //! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
 //!
-//! Inside: [`question`] is what is asked, whole; [`does`] what a statement does to rows, as far as that can be told; [`watch`]
+//! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`watch`]
 //! what a transaction has done. The answers are in a
 //! [`Cache`], whose windows, flights and tags these are.
 
@@ -22,7 +22,6 @@ pub(crate) mod watch;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_cache::{Cache, CacheError, Fetched};
@@ -30,6 +29,7 @@ use tokio::sync::oneshot;
 
 use self::does::Does;
 use self::question::Question;
+pub(crate) use self::question::{Unanswered, Windows};
 use crate::sharing::ask::Answer;
 
 /// Beside its bytes an answer takes about so many, with the place in the cache and what the question points to.
@@ -61,17 +61,6 @@ impl fmt::Display for Invalidation {
             Self::None => "none",
         })
     }
-}
-
-/// The server's answer is nothing to be remembered: an error, or none at all.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Unanswered;
-
-/// For how long an answer is served, and for how long beyond that while it is asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Windows {
-    pub(crate) fresh: Duration,
-    pub(crate) stale: Duration,
 }
 
 /// What becomes of a question.

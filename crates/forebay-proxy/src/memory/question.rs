@@ -3,21 +3,26 @@
 //! Promises: two questions are equal only if they ask the same text, but for comments, with the same parameters and formats, as the same user at
 //! the same database, under the same settings, and say the same of how old the answer may be. Knows no cache.
 
+use std::future::Future;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Weak};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Unanswered, Windows};
-use crate::pool::Pool;
-use crate::sharing::ask::{Answer, Ask};
-use crate::sharing::carrier::carry_one;
-use crate::sharing::company::Company;
-use crate::sharing::job::Job;
-use crate::sharing::plan::Plan;
 use crate::sharing::unit::Steps;
-use crate::statements::Statement;
+
+/// The server's answer is nothing to be remembered: an error, or none at all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unanswered;
+
+/// For how long an answer is served, and for how long beyond that while it is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Windows {
+    pub(crate) fresh: Duration,
+    pub(crate) stale: Duration,
+}
 
 /// What is asked.
 #[derive(Clone)]
@@ -27,7 +32,7 @@ struct Whole {
     key: Key,
     /// Where the database is.
     place: Arc<str>,
-    way: Way,
+    way: Box<dyn Way>,
 }
 
 /// By what questions are told apart.
@@ -43,14 +48,12 @@ pub(crate) struct Key {
 }
 
 /// How the server is asked.
-pub(crate) struct Way {
-    pub(crate) pool: Weak<Pool>,
-    pub(crate) company: Arc<Company>,
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) ask: Ask,
-    pub(crate) statement: Option<Arc<Statement>>,
-    /// The server may be at it for so long.
-    pub(crate) time: Option<Duration>,
+pub(crate) trait Way: Send + Sync {
+    /// Asks it, and waits.
+    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Bytes, Unanswered>> + Send + '_>>;
+
+    /// The tables whose rows its answer is of.
+    fn tables(&self) -> Arc<[Arc<str>]>;
 }
 
 impl PartialEq for Question {
@@ -74,7 +77,8 @@ pub(super) fn tag_of(place: &str, table: &str) -> Arc<str> {
 }
 
 impl Question {
-    pub(crate) fn new(key: Key, place: Arc<str>, way: Way) -> Self {
+    pub(crate) fn new(key: Key, place: Arc<str>, way: impl Way + 'static) -> Self {
+        let way = Box::new(way);
         Self(Arc::new(Whole { key, place, way }))
     }
 
@@ -85,7 +89,7 @@ impl Question {
     /// By what its answer is known: all of its database's, and of its tables'.
     pub(super) fn tags(&self) -> Vec<Arc<str>> {
         let place = &self.0.place;
-        let tables = self.0.way.plan.tables();
+        let tables = self.0.way.tables();
         let of_tables = tables.iter().map(|table| tag_of(place, table));
         std::iter::once(Arc::clone(place)).chain(of_tables).collect()
     }
@@ -99,21 +103,6 @@ impl Question {
 
     /// Asks it, and waits.
     pub(super) async fn ask_the_server(&self) -> Result<Bytes, Unanswered> {
-        let way = &self.0.way;
-        let pool = way.pool.upgrade().ok_or(Unanswered)?;
-        let (mut job, told) = Job::new(
-            Arc::clone(&way.plan),
-            way.ask.clone(),
-            way.statement.clone(),
-            None,
-            None,
-        );
-        job.time = way.time;
-        carry_one(pool, Arc::clone(&way.company), job);
-        match told.await {
-            // What it is a part of is longer.
-            Ok(Answer::Done(said)) => Ok(Bytes::copy_from_slice(&said)),
-            Ok(_) | Err(_) => Err(Unanswered),
-        }
+        self.0.way.ask().await
     }
 }

@@ -1,72 +1,13 @@
-//! Watch: what a client's own transaction does to rows that answers are remembered of, from what it asks to when it is told that it is done.
+//! Watch: what the transaction that is under way has done to rows.
 //!
-//! Promises: memory hears of a change before its client does, and after the server has made it. A transaction that began while nothing was
-//! remembered is taken for one that has changed everything.
-
-use std::sync::Arc;
+//! Promises: one that began while nothing was remembered is taken for one that may have done anything.
 
 use super::does::Does;
-use crate::sharing::offer::plan_of;
-use crate::sharing::plan::Plan;
-use crate::state::State;
-use crate::statements::{Statement, text_of};
 
 /// What the transaction that is under way has done so far.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    does: Does,
+    pub(crate) does: Does,
     /// It is watched since it began.
-    is_whole: bool,
-}
-
-impl State {
-    /// A text is sent on to be run.
-    pub(crate) fn watch_text(&mut self, text: &[u8]) {
-        if !self.pool.remembers() || self.watch.does == Does::Anything {
-            return;
-        }
-        let plan = self.company().and_then(|company| plan_of(&company, text));
-        self.watch_plan(plan);
-    }
-
-    /// What was prepared is.
-    pub(crate) fn watch_statement(&mut self, statement: Option<&Statement>) {
-        if !self.pool.remembers() || self.watch.does == Does::Anything {
-            return;
-        }
-        let plan = statement.and_then(|statement| {
-            let company = self.company()?;
-            statement.plan(company.number, || plan_of(&company, text_of(statement.definition())))
-        });
-        self.watch_plan(plan);
-    }
-
-    fn watch_plan(&mut self, plan: Option<Arc<Plan>>) {
-        let changes = self.pool.effects.schema_changes();
-        self.watch
-            .does
-            .add(plan.map_or(Does::Anything, |plan| plan.does(changes)));
-    }
-
-    /// Something is sent on of which nothing can be told.
-    pub(crate) fn watch_anything(&mut self) {
-        self.watch.does = Does::Anything;
-    }
-
-    /// The client is about to be told that something is done, or all of it.
-    pub(crate) fn has_done(&mut self) {
-        match (self.watch.is_whole, &self.watch.does) {
-            (true, Does::Nothing) => {}
-            (true, does) => self.pool.has_changed(does),
-            (false, _) => self.pool.has_changed(&Does::Anything),
-        }
-    }
-
-    /// No transaction is under way any more, and nothing is asked.
-    pub(crate) fn begins_anew(&mut self) {
-        self.watch = Watch {
-            does: Does::Nothing,
-            is_whole: self.pool.remembers(),
-        };
-    }
+    pub(crate) is_whole: bool,
 }

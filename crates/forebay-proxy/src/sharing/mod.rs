@@ -6,7 +6,8 @@
 //!
 //! Inside: a [`unit`](unit::unit) is what a client asks in one go; its [plan](plan::Plan) says what is known of it, by [facts] of
 //! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), whose [pace](pace::Pace) tells who is quick, and a [carrier] takes them on [trips](trip::Trip), those of one [shape] as [one](joint), with what is
-//! asked [beside]. What [rules] say of a statement comes first; by them a read may join another's [flight], by when that was [sent].
+//! asked [beside]. What [rules] say of a statement comes first; by them a read may join another's [flight], by when that was [sent], or be told what was
+//! told before, which a [fill] asks.
 
 pub(crate) mod ask;
 pub(crate) mod beside;
@@ -15,6 +16,7 @@ pub(crate) mod carrier;
 pub(crate) mod company;
 mod distinct;
 pub(crate) mod facts;
+mod fill;
 mod flight;
 mod forms;
 pub(crate) mod job;

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::ask::{Answer, Ask};
 use super::carrier::{carry, carry_one};
 use super::company::Company;
+use super::fill::Fill;
 use super::flight::Boarding;
 use super::job::{Claim, Job};
 use super::learning::learn;
@@ -22,7 +23,7 @@ use super::plan::{Kind, Plan};
 use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
-use crate::memory::question::{Key, Question, Way};
+use crate::memory::question::{Key, Question};
 use crate::memory::{Told, Windows};
 use crate::server::Server;
 use crate::state::State;
@@ -244,7 +245,7 @@ impl State {
             && plan.may_be_remembered(keeps_numbers)
             && let Some(key) = key_of(&company, &asked, statement.as_deref(), windows)
         {
-            let way = Way {
+            let fill = Fill {
                 pool: Arc::downgrade(&self.pool),
                 company: Arc::clone(&company),
                 plan: Arc::clone(&plan),
@@ -253,7 +254,7 @@ impl State {
                 time: self.statement_timeout,
             };
             let asked = Asked::of(&asked, input, || statement.clone());
-            return Some(match memory.ask(Question::new(key, place, way)) {
+            return Some(match memory.ask(Question::new(key, place, fill)) {
                 Told::Known(said) => {
                     plan.was_remembered();
                     Offer::Known(asked, said)

@@ -1,0 +1,53 @@
+//! Fill: what somebody may be told again later, asked by a carrier of its own.
+//!
+//! Promises: it is asked as whoever asks, under what he has set, and goes on though he is gone. What is no whole answer is none.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::ask::{Answer, Ask};
+use super::carrier::carry_one;
+use super::company::Company;
+use super::job::Job;
+use super::plan::Plan;
+use crate::memory::Unanswered;
+use crate::memory::question::Way;
+use crate::pool::Pool;
+use crate::statements::Statement;
+
+/// What it takes to ask.
+pub(crate) struct Fill {
+    /// Memory keeps no pool that is gone.
+    pub(crate) pool: Weak<Pool>,
+    pub(crate) company: Arc<Company>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) ask: Ask,
+    pub(crate) statement: Option<Arc<Statement>>,
+    /// The server may be at it for so long.
+    pub(crate) time: Option<Duration>,
+}
+
+impl Way for Fill {
+    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Bytes, Unanswered>> + Send + '_>> {
+        Box::pin(async {
+            let pool = self.pool.upgrade().ok_or(Unanswered)?;
+            let plan = Arc::clone(&self.plan);
+            let (mut job, told) = Job::new(plan, self.ask.clone(), self.statement.clone(), None, None);
+            job.time = self.time;
+            carry_one(pool, Arc::clone(&self.company), job);
+            match told.await {
+                // What it is a part of is longer.
+                Ok(Answer::Done(said)) => Ok(Bytes::copy_from_slice(&said)),
+                Ok(_) | Err(_) => Err(Unanswered),
+            }
+        })
+    }
+
+    fn tables(&self) -> Arc<[Arc<str>]> {
+        self.plan.tables()
+    }
+}
