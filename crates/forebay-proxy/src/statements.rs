@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{Hints, deallocates, describes_nothing, executes, hints, names_a_moment, without_comments};
+use forebay_sql::{
+    Hints, deallocates, describes_nothing, executes, hints, mentions_a_moment, names_a_moment, without_comments,
+};
 use parking_lot::Mutex;
 
 use crate::effects::Suspects;
@@ -94,12 +96,14 @@ pub(crate) fn tells_a_moment_by_value(bound: &[u8]) -> bool {
 }
 
 impl Statement {
-    /// The text without its comments, and the types of parameters that were given, by which it is told apart from those that ask something else.
+    /// The text without its comments, and the types of parameters that were given, by which it is told apart from those that ask something else;
+    /// none where it may have a word for the moment at which it is read.
     pub(crate) fn told_apart_by(&self) -> Option<(Arc<str>, Bytes)> {
         let told = self.told_apart_by.get_or_init(|| {
             let (text, types) = zero_terminated(&self.identity.definition)?;
             let text = without_comments(std::str::from_utf8(text).ok()?)?;
-            Some((text.into(), Bytes::copy_from_slice(types)))
+            let told = || (text.as_str().into(), Bytes::copy_from_slice(types));
+            (!mentions_a_moment(&text)).then(told)
         });
         told.clone()
     }

@@ -39,7 +39,7 @@ pub use keyed::{Keyed, keyed, keyed_many};
 pub use lateral::{Lateral, Parameter, lateral};
 pub use leftover::{body_may_leave_something, may_leave_something, mentioned, settings_named, settings_named_in_body};
 pub use listed::{Listed, listed};
-pub use moment::names_a_moment;
+pub use moment::{mentions_a_moment, names_a_moment};
 pub use normal::{normal, without_comments};
 pub use point::{Compared, Literal, Point, With, literals, point};
 pub use role::{Role, role};

@@ -19,9 +19,46 @@ pub fn names_a_moment(sql: &str) -> bool {
     })
 }
 
+/// Whether a string of the text may have such a word anywhere in it, as in `'{now}'` or `'[today,)'`; what only looks like a string counts, too.
+#[must_use]
+pub fn mentions_a_moment(sql: &str) -> bool {
+    let Some(first) = sql.find(['\'', '$']) else {
+        return false;
+    };
+    let text = sql[first..].to_ascii_lowercase();
+    let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
+    WORDS.iter().any(|word| {
+        let mut found = text.match_indices(word);
+        found.any(|(at, word)| {
+            let (before, behind) = (&text.as_bytes()[..at], &text.as_bytes()[at + word.len()..]);
+            !is_letter(before.last()) && !is_letter(behind.first())
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn none_is_missed_within_a_string() {
+        for sql in [
+            "SELECT 'now'::timestamptz",
+            "SELECT at FROM t WHERE at = ANY('{2020-01-01,NOW}')",
+            "SELECT '[today,)'::tstzrange",
+            "SELECT $a$(1,tomorrow)$a$::pair",
+        ] {
+            assert!(mentions_a_moment(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT now FROM t",
+            "SELECT 'known', 'snow', 'nowhere'",
+            "SELECT $1",
+            "",
+        ] {
+            assert!(!mentions_a_moment(sql), "{sql}");
+        }
+    }
 
     #[test]
     fn none_is_missed() {

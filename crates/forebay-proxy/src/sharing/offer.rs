@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use forebay_sql::{Hints, without_comments};
+use forebay_sql::{Hints, mentions_a_moment, without_comments};
 use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
@@ -428,7 +428,13 @@ fn ask_of(asked: &Unit<'_>, statement: Option<&Statement>) -> Ask {
 /// By what it is told apart from all other questions; none where what it is answered hangs on when it is asked.
 fn key_of(company: &Company, asked: &Unit<'_>, statement: Option<&Statement>, windows: Windows) -> Option<Key> {
     let (text, extended) = match asked {
-        Unit::Simple(text) => (without_comments(std::str::from_utf8(text).ok()?)?.into(), None),
+        Unit::Simple(text) => {
+            let text = without_comments(std::str::from_utf8(text).ok()?)?;
+            if mentions_a_moment(&text) {
+                return None;
+            }
+            (text.into(), None)
+        }
         Unit::Extended(extended) => {
             if tells_a_moment_by_value(extended.bound) {
                 return None;

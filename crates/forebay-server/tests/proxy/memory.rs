@@ -401,7 +401,15 @@ fn what_is_not_remembered_is_told_why() {
             "{text}: {told:?}"
         );
     }
-    // Nor what is bound by a word for the moment.
+    // Nor what has a word for the moment in a string, or bound.
+    for _ in 0..5 {
+        client.run("/* ttl:3600 */ SELECT min(n) FROM whys WHERE at = ANY('{now}')");
+        client.pipeline(&[whole(
+            "/* ttl:3600 */ SELECT min(n) FROM whys WHERE at = ANY('{now}')",
+            &[],
+        )]);
+    }
+    assert_eq!(remembered(&mut admin, "SELECT min(n) FROM whys").0, 0);
     client.pipeline(&[parse(
         "moment",
         "/* ttl:3600 */ SELECT count(*) FROM whys WHERE at < $1",
