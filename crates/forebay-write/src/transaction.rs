@@ -5,6 +5,7 @@
 
 use super::running::Running;
 use super::{IntoParameters, Outcome, Parameters, Sql, WriteError};
+use std::fmt;
 
 /// An open transaction. Roll back by dropping it.
 ///
@@ -265,4 +266,12 @@ macro_rules! open_transaction {
             }
         }
     };
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("is_lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
 }
