@@ -3,6 +3,21 @@
 use std::time::Duration;
 
 /// A value, or that there is none, and how the cache came by it.
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::{Cache, State};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let squares = Cache::new(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) });
+/// squares.get(&12).await?;
+/// let answer = squares.lookup(&12).await?;
+/// assert_eq!((answer.value, answer.state), (Some(144), State::Fresh));
+/// assert!(answer.age < Duration::from_secs(60)); // the header `Age`, for example
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<V> {
     /// The value; `None`: the source has none.
@@ -14,6 +29,22 @@ pub struct Answer<V> {
 }
 
 /// What an entry says of its key.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::cache::{Cache, Entry};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let squares = Cache::new(|n: u64| async move { Ok::<_, Infallible>((n < 100).then_some(n * n)) });
+/// assert_eq!(squares.get_if_fresh(&404), None); // Memory knows nothing of it.
+/// squares.get(&12).await?;
+/// squares.get(&404).await?;
+/// assert_eq!(squares.get_if_fresh(&12), Some(Entry::Present(144)));
+/// assert_eq!(squares.get_if_fresh(&404), Some(Entry::Missing)); // It knows that there is none.
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<V> {
     /// The key has this value.
@@ -40,6 +71,33 @@ impl<V> From<Option<V>> for Entry<V> {
 }
 
 /// How a cache came by an answer.
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::{Cache, State};
+///
+/// /// The header `X-Cache`.
+/// fn header(state: State) -> &'static str {
+///     match state {
+///         State::Fresh => "HIT",
+///         State::Stale => "HIT; refreshing",
+///         State::Rescued => "STALE; the source fails",
+///         _ => "MISS",
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+///     .stale_for(Duration::from_secs(3600))
+///     .build();
+/// assert_eq!(header(squares.lookup(&12).await?.state), "MISS");
+/// assert_eq!(header(squares.lookup(&12).await?.state), "HIT");
+/// squares.mark_stale(&12).await;
+/// assert_eq!(header(squares.lookup(&12).await?.state), "HIT; refreshing");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {

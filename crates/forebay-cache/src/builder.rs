@@ -49,6 +49,27 @@ where
 }
 
 /// Chooses a cache's windows and limits; see [`Cache::builder`].
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::Cache;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pages = Cache::builder(|path: String| async move { Ok::<_, Infallible>(Some(format!("<h1>{path}</h1>"))) })
+///     .capacity(64 << 20) // bytes, by the weigher
+///     .weigher(|path, page| (path.len() + page.map_or(0, String::len)) as u32)
+///     .fresh_for(Duration::from_secs(60))
+///     .stale_for(Duration::from_secs(3600))
+///     .jitter(0.1) // not all that was fetched together expires together
+///     .max_fetches(8)
+///     .fetch_timeout(Duration::from_secs(2))
+///     .build();
+/// pages.get("/cart").await?;
+/// assert_eq!((pages.stats().weight, pages.stats().capacity), (19, 64 << 20));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct CacheBuilder<K, V, E> {
     source: Arc<dyn AnySource<K, V, E>>,

@@ -14,6 +14,28 @@ use parking_lot::Mutex;
 /// Answers with milliseconds since any moment it likes. Where it steps back no time has passed, and time goes on from there: so an entry is
 /// served for as long as its windows say by the steps that the clock makes forward, however often it steps back. Back-off follows it
 /// too; timeouts are of tokio's clock.
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use std::sync::{Arc, atomic::{AtomicU64, Ordering::SeqCst}};
+/// use forebay::cache::Cache;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let now_ms = Arc::new(AtomicU64::new(0));
+/// let clock = Arc::clone(&now_ms);
+/// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+///     .fresh_for(Duration::from_secs(60))
+///     .clock(move || clock.load(SeqCst))
+///     .build();
+/// squares.get(&12).await?;
+/// now_ms.store(59_999, SeqCst);
+/// assert_eq!(squares.lookup(&12).await?.age, Duration::from_millis(59_999));
+/// now_ms.store(60_000, SeqCst);
+/// assert!(squares.get_if_fresh(&12).is_none());
+/// # Ok(())
+/// # }
+/// ```
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds now.
     fn now_ms(&self) -> u64;

@@ -19,6 +19,25 @@ use super::error::CacheError;
 use forebay_batch::load::Key;
 
 /// A get on its way; what [`Cache::get`](super::Cache::get) returns.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::cache::Cache;
+/// use futures_util::future::try_join_all;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let squares = Cache::new(|n: u64| async move { Ok::<_, Infallible>((n < 100).then_some(n * n)) });
+/// drop(squares.get(&12)); // Not awaited, so nothing was asked.
+/// assert_eq!(squares.stats().misses, 0);
+///
+/// let keys = [3, 4, 4];
+/// let values = try_join_all(keys.iter().map(|key| squares.get(key))).await?;
+/// assert_eq!(values, [Some(9), Some(16), Some(16)]);
+/// assert_eq!(squares.stats().fetches, 2);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a get does nothing until it is awaited"]
 pub struct Get<'a, K, V, E, Q: ?Sized> {
     core: &'a Arc<Core<K, V, E>>,

@@ -9,6 +9,26 @@ use forebay_batch::load::Key;
 /// Keys and about how often each was used of late, most used first. What [`Cache::hot_keys`] lists and [`Cache::warm`] takes.
 ///
 /// Saved and loaded as one likes: it is plain data, and with the feature `serde` serializable.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::cache::{Cache, HotKeys};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let squares = Cache::new(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) });
+/// let front_page: HotKeys<u64> = [12, 7].into_iter().collect(); // What you know to be wanted, in order.
+/// squares.warm(front_page, |_| ()).await;
+/// assert!(squares.get_if_fresh(&12).is_some());
+///
+/// for _ in 0..20_000 {
+///     squares.get(&12).await?;
+/// }
+/// let (hottest, uses) = squares.hot_keys(1).keys[0];
+/// assert!(hottest == 12 && uses > 1.0); // By a sample of the uses.
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HotKeys<K> {
@@ -26,6 +46,21 @@ impl<K> FromIterator<K> for HotKeys<K> {
 }
 
 /// How far warming has come.
+///
+/// ```
+/// use forebay::cache::{Cache, HotKeys};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ask = |n: u64| async move { if n > 30 { Err("too large") } else { Ok((n % 2 == 0).then_some(n / 2)) } };
+/// let hot_keys: HotKeys<u64> = (0..32).collect();
+/// let mut told = Vec::new();
+/// let warmed = Cache::new(ask).warm(hot_keys, |so_far| told.push(100 * so_far.done / so_far.keys)).await;
+/// assert_eq!((warmed.keys, warmed.present, warmed.missing, warmed.failed), (32, 16, 15, 1));
+/// assert_eq!(told, [50, 100]); // Per cent.
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warmed {

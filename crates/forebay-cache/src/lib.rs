@@ -169,7 +169,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let build = || Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) }).build();
 //! # let (last_run, squares) = (build(), build());
-//! # for _ in 0..2_000 { last_run.get(&12).await?; }
+//! # for _ in 0..20_000 { last_run.get(&12).await?; }
 //! let saved = serde_json::to_string(&last_run.hot_keys(1_000))?; // At the stop, or now and then.
 //!
 //! let hot_keys: HotKeys<u64> = serde_json::from_str(&saved)?; // At the start.

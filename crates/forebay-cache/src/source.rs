@@ -161,6 +161,34 @@ impl<V> Known<V> {
 }
 
 /// What an async function that is a source may return: an `Option` of a value, or all that a [`Fetched`] says.
+///
+/// For an answer of your own:
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::{Cache, Fetched, IntoFetched};
+///
+/// /// What a server answered, and how long it holds.
+/// struct Response { body: Option<String>, max_age: Duration }
+///
+/// impl IntoFetched for Response {
+///     type Value = String;
+///
+///     fn into_fetched(self) -> Fetched<String> {
+///         Fetched::from(self.body).fresh_for(self.max_age)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pages = Cache::new(|path: String| async move {
+///     Ok::<_, Infallible>(Response { body: Some(format!("<h1>{path}</h1>")), max_age: Duration::ZERO })
+/// });
+/// assert_eq!(pages.get("/cart").await?.unwrap(), "<h1>/cart</h1>");
+/// assert_eq!(pages.get_if_fresh("/cart"), None); // It said so.
+/// # Ok(())
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a source's function returns `Result<Option<V>, E>` or `Result<Fetched<V>, E>`, not a result of `{Self}`",
     label = "wrap the value into `Some`, or into `Fetched::of`",
@@ -196,6 +224,41 @@ impl<V> IntoFetched for Fetched<V> {
 ///
 /// A caller of a source (the cache) guarantees: it asks again only after the answer before it, or after `invalidate`.
 /// An implementation must: answer from data no older than its call, but for an age that it tells.
+///
+/// For a type of your own:
+///
+/// ```
+/// use std::{io, path::PathBuf};
+/// use forebay::cache::{Cache, Fetched, Source};
+///
+/// /// Files of a folder, by their names.
+/// struct Files { folder: PathBuf }
+///
+/// impl Source<String> for Files {
+///     type Value = String;
+///     type Error = io::Error;
+///
+///     async fn fetch(&self, name: String) -> Result<Fetched<String>, io::Error> {
+///         let path = self.folder.join(name);
+///         let read = tokio::task::spawn_blocking(|| std::fs::read_to_string(path)).await?;
+///         match read {
+///             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Fetched::missing()),
+///             read => read.map(Fetched::of),
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path().to_owned();
+/// std::fs::write(folder.join("motd"), "Mind the weir")?;
+/// let files = Cache::new(Files { folder });
+/// assert_eq!(files.get("motd").await?.as_deref(), Some("Mind the weir"));
+/// assert_eq!(files.get("issue").await?, None);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Source<K>: Send + Sync + 'static {
     /// What it brings.
     type Value: Clone + Send + Sync + 'static;
@@ -321,6 +384,32 @@ where
 }
 
 /// See [`conditional`].
+///
+/// It is a source as any other, to be handed on as one:
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::cache::{Cache, Fetched, Known, Source, conditional};
+///
+/// /// The rows of a table that has a version.
+/// fn rows(version: u64) -> impl Source<u64, Value = String, Error = Infallible> {
+///     conditional(move |id: u64, known: Option<Known<String>>| async move {
+///         match known {
+///             Some(known) if known.validator() == Some(&version.to_string()) => Ok(known.unchanged()),
+///             _ => Ok(Fetched::of(format!("row {id}")).validator(version.to_string())),
+///         }
+///     })
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rows = Cache::new(rows(7));
+/// rows.get(&1).await?;
+/// assert_eq!(rows.refresh(&1).await?.unwrap(), "row 1");
+/// assert_eq!((rows.stats().fetches, rows.stats().unchanged), (2, 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Conditional<K, V, F> {
     fetch: F,

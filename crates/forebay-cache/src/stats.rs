@@ -9,6 +9,27 @@ use std::time::Duration;
 use super::tier::TierStats;
 
 /// A reading of a cache's counters. Taken while it works they are of slightly different moments.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::cache::Cache;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let squares = Cache::new(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) });
+/// let (one, other) = (squares.clone(), squares.clone());
+/// let (one, other) = tokio::join!(one.get(&12), other.get(&12)); // Together.
+/// assert_eq!(one?, other?);
+/// squares.get(&12).await?;
+/// squares.get(&12).await?;
+///
+/// let stats = squares.stats();
+/// assert_eq!((stats.misses, stats.joined, stats.fetches), (2, 1, 1));
+/// assert_eq!((stats.hits_fresh, stats.hit_rate()), (2, 0.5));
+/// assert_eq!((stats.entries, stats.evictions), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {

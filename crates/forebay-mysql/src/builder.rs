@@ -1,5 +1,6 @@
 //! Builder: the settings of connections that are to be made, and the making of the first one.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,5 +145,12 @@ fn is_local(config: &Config) -> bool {
     match &config.endpoint {
         Endpoint::Tcp(host, _) => address::is_this_machine(host),
         Endpoint::Unix(_) => true,
+    }
+}
+
+/// Without what the URL says: there may be a password in it.
+impl fmt::Debug for MySqlBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MySqlBuilder").finish_non_exhaustive()
     }
 }

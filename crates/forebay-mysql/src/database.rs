@@ -1,5 +1,6 @@
 //! MariaDB and MySQL as their users see them, and as the Writer does: a handle that reads, writes and begins transactions.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::batch;
@@ -124,6 +125,14 @@ impl Database for MySql {
 }
 
 open_transaction!(Transaction);
+
+impl fmt::Debug for MySql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MySql")
+            .field("max_connections", &self.inner.connections.max_connections())
+            .finish_non_exhaustive()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 //! Promises: nothing of it is seen before [`commit`](Transaction::commit) has returned `Ok`; dropped, it rolls back. Isolation is
 //! the server's default. Statements that would commit what was done before (CREATE, ALTER, …) are refused.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::connection::Connection;
@@ -224,4 +225,12 @@ impl Drop for Transaction {
 
 fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("is_lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
 }

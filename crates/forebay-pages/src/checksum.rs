@@ -25,6 +25,29 @@ const SUM: usize = 4;
 
 /// Where the checksums of a file's pages are: CRC32C in a side file, or a function of the user's. A page is verified once, when it is
 /// loaded, before anybody sees it.
+///
+/// ```
+/// use forebay::pages::{Checksums, PageError, PagePool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// # let side_file = folder.path().join("data.sums");
+/// std::fs::write(&path, vec![7; 1 << 20])?;
+/// let pool = PagePool::builder().memory(64 << 20).build()?;
+/// pool.write_checksums(&path, &side_file).await?; // of the file as it is now
+///
+/// let mut bytes = std::fs::read(&path)?;
+/// bytes[500_000] ^= 1; // A bit flips.
+/// std::fs::write(&path, bytes)?;
+/// let file = pool.file(&path).checksums(Checksums::side_file(&side_file)).open().await?;
+/// assert!(file.read(0..100_000).await.is_ok());
+/// let error = file.read(450_000..550_000).await.unwrap_err();
+/// assert!(matches!(error, PageError::Checksum { offset: 458_752, .. }), "{error}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Checksums(Kind);
 

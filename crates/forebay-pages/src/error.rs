@@ -12,6 +12,29 @@ use std::{fmt, io};
 use thiserror::Error;
 
 /// What a call of the pool can end with instead of its result.
+///
+/// ```
+/// use forebay::pages::{PageError, PagePool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// std::fs::write(&path, [7; 1000])?;
+/// let pool = PagePool::builder().memory(1 << 20).build()?;
+/// let file = pool.open(&path).await?;
+/// match file.read(900..1100).await {
+///     Ok(view) => println!("{} bytes", view.len()),
+///     Err(PageError::PastEnd { file_length, .. }) => assert_eq!(file_length, 1000),
+///     Err(PageError::Full { pinned_bytes, .. }) => println!("later: views hold {pinned_bytes} bytes"),
+///     Err(error) => println!("it names the file and the bytes: {error}"),
+/// }
+///
+/// let missing = pool.open(folder.path().join("missing")).await.unwrap_err();
+/// assert!(matches!(missing, PageError::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum PageError {

@@ -23,6 +23,22 @@ use crate::opener::Opener;
 use crate::view::View;
 
 /// A file to be opened: [`PagePool::file`](crate::PagePool::file).
+///
+/// ```
+/// use forebay::pages::{Checksums, PagePool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// std::fs::write(&path, [7; 1000])?;
+/// let pool = PagePool::builder().memory(1 << 20).build()?;
+/// let all_are_sevens = Checksums::function(|_, page| page.iter().all(|byte| *byte == 7));
+/// let file = pool.file(&path).checksums(all_are_sevens).open().await?;
+/// assert_eq!(file.read(..).await?.len(), 1000);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "it does nothing until it is opened"]
 pub struct FileBuilder<'a> {
     opener: &'a Arc<Opener>,
@@ -86,6 +102,27 @@ impl<'a> FileBuilder<'a> {
 /// one until it is itself invalidated, as an open file descriptor does.
 ///
 /// Dropping the last handle keeps the pages: opening the file again finds them. They are evicted as others need the room.
+///
+/// ```
+/// use forebay::pages::PagePool;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// std::fs::write(&path, "the old text")?;
+/// let pool = PagePool::builder().memory(1 << 20).build()?;
+/// let file = pool.open(&path).await?;
+/// let old = file.read(4..7).await?;
+/// assert_eq!((&*old, file.len()), (&b"old"[..], 12));
+///
+/// std::fs::write(&path, "the new text")?;
+/// file.invalidate(..).await?; // Read anew from now on.
+/// assert_eq!(&*file.read(4..7).await?, b"new");
+/// assert_eq!(&*old, b"old"); // A view keeps what it has.
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct PagedFile(Arc<Handle>);
 

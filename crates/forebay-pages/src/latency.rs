@@ -61,6 +61,21 @@ fn upper_bound(bucket: usize) -> u64 {
 }
 
 /// How many I/Os took how long.
+///
+/// ```
+/// use forebay::pages::{LatencyBucket, PagePool};
+///
+/// /// Counts up to each bound, as histograms of Prometheus have them.
+/// fn cumulative(buckets: &[LatencyBucket]) -> Vec<(u64, u64)> {
+///     let mut so_far = 0;
+///     buckets.iter().map(|bucket| { so_far += bucket.count; (bucket.max_micros, so_far) }).collect()
+/// }
+///
+/// let buckets = [LatencyBucket { max_micros: 87, count: 5 }, LatencyBucket { max_micros: 95, count: 2 }];
+/// assert_eq!(cumulative(&buckets), [(87, 5), (95, 7)]);
+/// assert!(cumulative(PagePool::new()?.stats().io_latency.buckets()).is_empty());
+/// # Ok::<_, forebay::pages::PageError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyBucket {
     /// The longest of them, in microseconds; all took longer than the bucket before says.
@@ -70,6 +85,27 @@ pub struct LatencyBucket {
 }
 
 /// The latencies of all I/Os so far: the buckets that are not empty, shortest first.
+///
+/// ```
+/// use forebay::pages::PagePool;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// std::fs::write(&path, vec![7; 1 << 20])?;
+/// let pool = PagePool::builder().memory(64 << 20).build()?;
+/// assert_eq!(pool.stats().io_latency.micros_at(0.99), None); // There was none yet.
+/// pool.open(&path).await?.read(..).await?;
+///
+/// let latencies = pool.stats().io_latency;
+/// assert_eq!(latencies.count(), 4);
+/// let (median, tail) = (latencies.micros_at(0.5).unwrap(), latencies.micros_at(0.99).unwrap());
+/// assert!(median <= tail);
+/// println!("half of them took up to {median} µs, all but one in a hundred up to {tail} µs");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Latencies(Vec<LatencyBucket>);
 

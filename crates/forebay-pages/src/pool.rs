@@ -46,6 +46,22 @@ const PAGE_SIZE_MAX: usize = 1 << 30;
 const DEPTH_MAX: usize = 4096;
 
 /// By what means files are read and written.
+///
+/// ```
+/// use forebay::pages::{Io, PagePool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = PagePool::builder().io(Io::Threads).build()?;
+/// assert_eq!(pool.stats().io, "threads");
+///
+/// let pool = PagePool::new()?; // `Io::Auto`
+/// let stats = pool.stats();
+/// println!("{} {}", stats.io, stats.why_not_io_uring.as_deref().unwrap_or_default());
+/// assert_eq!(stats.io == "io_uring", stats.why_not_io_uring.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Io {
@@ -59,6 +75,25 @@ pub enum Io {
 }
 
 /// Chooses a pool's limits; see [`PagePool::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use forebay::pages::{PageError, PagePool};
+///
+/// # fn main() -> Result<(), PageError> {
+/// let pool = PagePool::builder()
+///     .memory(64 << 20)
+///     .page_size(4 << 10) // small scattered reads
+///     .max_gap_bytes(32 << 10)
+///     .memory_timeout(Duration::from_secs(2))
+///     .build()?;
+/// assert_eq!(pool.stats().capacity_bytes, 64 << 20);
+///
+/// let refused = PagePool::builder().page_size(5_000).build().unwrap_err();
+/// assert!(matches!(refused, PageError::Settings(_)), "{refused}");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct PagePoolBuilder {
     memory: u64,
@@ -322,6 +357,25 @@ impl fmt::Debug for PagePoolBuilder {
 }
 
 /// Memory for ranges of large files, shared by all who read them. Cloning it is cheap, and a clone is the same pool.
+///
+/// ```
+/// use forebay::pages::PagePool;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// std::fs::write(&path, vec![7; 1 << 20])?;
+/// let pool = PagePool::builder().memory(64 << 20).build()?; // one for the whole program
+/// let file = pool.open(&path).await?;
+/// let (one, other) = tokio::join!(file.read(0..100_000), file.read(50_000..200_000)); // share what overlaps
+/// assert_eq!((one?.len(), other?.len()), (100_000, 150_000));
+///
+/// let elsewhere = file.clone(); // the same pages
+/// assert!(elsewhere.read_resident(0..200_000)?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct PagePool(Arc<Pool>);
 

@@ -10,6 +10,28 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::latency::Latencies;
 
 /// A reading of a pool's counters. Taken while it works they are of slightly different moments.
+///
+/// ```
+/// use forebay::pages::PagePool;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// std::fs::write(&path, vec![7; 1 << 20])?;
+/// let pool = PagePool::builder().memory(64 << 20).build()?; // pages of 64 KiB
+/// let file = pool.open(&path).await?;
+/// file.read(..).await?;
+/// let view = file.read(0..100_000).await?;
+///
+/// let stats = pool.stats();
+/// assert_eq!((stats.misses, stats.hits), (16, 2));
+/// assert_eq!(stats.runs, 4); // I/Os, of 256 KiB at most
+/// assert_eq!((stats.resident_bytes, stats.pinned_bytes), (1 << 20, 2 * (64 << 10))); // The view holds two pages.
+/// # drop(view);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {

@@ -1,5 +1,6 @@
 //! Builder: the settings of connections that are to be made, and the making of the first one.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,6 +158,13 @@ fn name_of(config: &Config) -> String {
     let user = config.user.as_deref().unwrap_or("(none)");
     let database = config.dbname.as_deref().unwrap_or(user);
     format!("PostgreSQL {user}@{}/{database}", addresses.join(","))
+}
+
+/// Without what the URL says: there may be a password in it.
+impl fmt::Debug for PostgresBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresBuilder").finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]

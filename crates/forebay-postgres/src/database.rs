@@ -1,5 +1,6 @@
 //! PostgreSQL as its users see it, and as the Writer does: a handle that reads, writes and begins transactions.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::batch;
@@ -127,6 +128,14 @@ impl Database for Postgres {
 }
 
 open_transaction!(Transaction);
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres")
+            .field("max_connections", &self.inner.connections.max_connections())
+            .finish_non_exhaustive()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! [`commit`](Transaction::commit) and [`rollback`](Transaction::rollback) alone, never by a statement. What its statements
 //! change in the session (SET, locks, temporary tables) is undone when it has ended.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::connector::{Connections, Lease};
@@ -194,4 +195,12 @@ fn explained(failure: Failure) -> WriteError {
 
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("is_lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
 }

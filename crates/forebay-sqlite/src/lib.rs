@@ -21,6 +21,7 @@ mod thread;
 mod transaction;
 mod writing;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -414,4 +415,23 @@ fn set_up_writer(
     })?;
     session.mind(location.clone(), health);
     Ok((read_only, location))
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqlite")
+            .field("path", &self.inner.path)
+            .field("read_only", &self.inner.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SqliteBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteBuilder")
+            .field("path", &self.path)
+            .field("synchronous", &self.synchronous)
+            .field("max_readers", &self.max_readers)
+            .finish_non_exhaustive()
+    }
 }

@@ -4,6 +4,7 @@
 //! order they came; a batch has its turn within the time of a commit, but how long a transaction takes is its owner's affair, so
 //! that one can ask not to wait for one. Dropped, it rolls back.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -273,4 +274,12 @@ fn end(session: &mut Session, turn: Option<TransactionTurn>) {
     session.close_cursors();
     session.rollback();
     drop(turn);
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("is_lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
 }

@@ -68,7 +68,8 @@ impl Parameters {
     note = "give one value as it is, several as a tuple of at most 12, more as a `Vec<Value>`, none as `()`",
     note = "values are numbers, text, bytes, `SystemTime`, `Option`s and lists of them; types of `jiff`, `chrono`, `uuid` and `serde_json` with \
             Forebay's feature of that name",
-    note = "a type of your own is one with `impl IntoValue for …`, whose `into_value` gives what it is made of: `self.0.into_value()`"
+    note = "a type of your own is one with `impl IntoValue for …`, whose `into_value` gives what it is made of: `self.0.into_value()`; and several \
+            with `impl IntoParameters for …`, whose `into_parameters` gives `(self.name, self.age).into_parameters()`"
 )]
 pub trait IntoParameters {
     /// The parameters, first parameter first.
@@ -171,6 +172,13 @@ tuples!(A B C D F G H I J K L M);
 ///     database.loader(format!("SELECT name FROM {table} WHERE id = ?1"))
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a key of a query",
+    label = "no value, and no list of parameters",
+    note = "what can be a parameter can be a key: numbers, text, bytes, `SystemTime`, `Option`s of them; several as a tuple; types of `jiff`, \
+            `chrono`, `uuid` and `serde_json` with Forebay's feature of that name",
+    note = "for a type of your own write `impl IntoValue for {Self} {{ fn into_value(self) -> Value {{ self.0.into_value() }} }}`"
+)]
 pub trait SqlKey: IntoParameters + Send + 'static {}
 
 impl<T: IntoParameters + Send + 'static> SqlKey for T {}

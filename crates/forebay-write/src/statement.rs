@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use super::{CancelToken, IntoParameters, Outcome, Parameters, WriteError};
 
-/// The text of one statement. Made from a `&'static str`, a `String` or an `Arc<str>`; the first and the last cost no
-/// allocation a call.
+/// The text of one statement. Made from a `&'static str`, a `String`, a `&String` or an `Arc<str>`; the first and the last cost no
+/// allocation a call. Of a `&str` that does not live for ever, give `text.to_owned()`.
 ///
 /// ```
 /// use std::sync::Arc;
 ///
 /// use forebay::write::Sql;
 ///
-/// let made: Sql = format!("SELECT * FROM {}", "users").into();
+/// let text = format!("SELECT * FROM {}", "users");
+/// let made: Sql = (&text).into();
 /// let shared: Sql = Arc::<str>::from("SELECT * FROM users").into();
 /// assert_eq!(made, shared);
 /// assert!(made.starts_with("SELECT"));
@@ -56,6 +57,12 @@ impl From<&'static str> for Sql {
 impl From<String> for Sql {
     fn from(text: String) -> Self {
         Self::Shared(text.into())
+    }
+}
+
+impl From<&String> for Sql {
+    fn from(text: &String) -> Self {
+        Self::Shared(text.as_str().into())
     }
 }
 

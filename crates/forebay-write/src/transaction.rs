@@ -5,6 +5,7 @@
 
 use super::running::Running;
 use super::{IntoParameters, Outcome, Parameters, Sql, WriteError};
+use std::fmt;
 
 /// An open transaction. Roll back by dropping it.
 ///
@@ -111,6 +112,26 @@ impl Transaction {
 }
 
 /// A transaction that is open on a database. What each method promises, [`Transaction`] says.
+///
+/// [`open_transaction!`](crate::open_transaction) implements it by async functions of the type's own. Each database's is one:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::sqlite::Sqlite;
+/// use forebay::write::IntoParameters;
+/// use forebay::write::database::OpenTransaction;
+///
+/// let mut open: Box<dyn OpenTransaction> = Box::new(Sqlite::open(path)?.begin().await?);
+/// open.execute("CREATE TABLE hits (page TEXT)".into(), ().into_parameters()).await?;
+/// let done = open.execute("INSERT INTO hits VALUES (?1)".into(), "/".into_parameters()).await?;
+/// assert_eq!(done.rows_affected, 1);
+/// open.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait OpenTransaction: Send {
     /// Executes one statement.
     fn execute(&mut self, sql: Sql, parameters: Parameters) -> Running<'_, Result<Outcome, WriteError>>;
@@ -134,7 +155,71 @@ pub trait OpenTransaction: Send {
     fn rollback(self: Box<Self>) -> Running<'static, Result<(), WriteError>>;
 }
 
-/// Implements [`OpenTransaction`] by a type's own methods of the same names.
+/// Implements [`OpenTransaction`] by a type's own methods of the same names, all of which it must have.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use forebay::write::{Outcome, Parameters, Sql, Transaction, WriteError, open_transaction};
+///
+/// /// On a journal: what is to be appended to it in one go.
+/// struct Entries { journal: Arc<Mutex<Vec<String>>>, written: Vec<String>, marks: Vec<(String, usize)> }
+///
+/// impl Entries {
+///     async fn execute(&mut self, sql: Sql, _: Parameters) -> Result<Outcome, WriteError> {
+///         self.written.push(sql.to_string());
+///         Ok(Outcome::counted(1, None))
+///     }
+///
+///     fn is_lost(&self) -> bool {
+///         false
+///     }
+///
+///     async fn savepoint(&mut self, name: &str) -> Result<(), WriteError> {
+///         self.marks.push((name.to_owned(), self.written.len()));
+///         Ok(())
+///     }
+///
+///     async fn rollback_to(&mut self, name: &str) -> Result<(), WriteError> {
+///         let mark = self.marks.iter().rposition(|(mark, _)| mark == name);
+///         let mark = mark.ok_or_else(|| WriteError::Refused { reason: format!("there is no savepoint {name}") })?;
+///         self.marks.truncate(mark + 1);
+///         self.written.truncate(self.marks[mark].1);
+///         Ok(())
+///     }
+///
+///     async fn release(&mut self, name: &str) -> Result<(), WriteError> {
+///         self.marks.retain(|(mark, _)| mark != name);
+///         Ok(())
+///     }
+///
+///     async fn commit(self) -> Result<(), WriteError> {
+///         self.journal.lock().unwrap().extend(self.written);
+///         Ok(())
+///     }
+///
+///     async fn rollback(self) -> Result<(), WriteError> {
+///         Ok(())
+///     }
+/// }
+///
+/// open_transaction!(Entries);
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let journal = Arc::<Mutex<Vec<String>>>::default();
+/// // What `Database::begin` answers.
+/// let entries = Entries { journal: Arc::clone(&journal), written: Vec::new(), marks: Vec::new() };
+/// let mut transaction = Transaction::new(entries);
+/// transaction.execute("one", ()).await?;
+/// transaction.savepoint("here").await?;
+/// transaction.execute("two", ()).await?;
+/// transaction.rollback_to("here").await?;
+/// assert!(journal.lock().unwrap().is_empty());
+/// transaction.commit().await?;
+/// assert_eq!(*journal.lock().unwrap(), ["one"]);
+/// # Ok(())
+/// # }
+/// ```
 #[macro_export]
 macro_rules! open_transaction {
     ($transaction:ty) => {
@@ -181,4 +266,12 @@ macro_rules! open_transaction {
             }
         }
     };
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("is_lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
 }

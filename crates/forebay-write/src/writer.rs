@@ -1,5 +1,6 @@
 //! The Writer itself: lanes ([`Lanes`]), each of them a [`Batcher`] whose batches are transactions.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -448,5 +449,13 @@ impl Writer {
     /// What the writer has done so far.
     pub fn stats(&self) -> batch::Stats {
         self.lanes.stats()
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
     }
 }

@@ -10,6 +10,26 @@ use super::line::InOrder;
 use super::runner::Shared;
 
 /// The leave that [`Batcher::alone`](super::Batcher::alone) gives. Others wait until it is dropped.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::batch::Batcher;
+///
+/// let doubled = Batcher::new(async |items: Vec<u32>| Ok::<_, Infallible>(items.into_iter().map(|item| 2 * item).collect()));
+/// assert!(doubled.alone().is_none()); // others may be about to call
+/// for item in 0..20 {
+///     doubled.call(item).await?; // one by one
+/// }
+/// let alone = doubled.alone().expect("calls have long come one by one");
+/// let own = 2 * 20; // here, with no task between
+/// alone.processed();
+/// assert_eq!((own, doubled.stats().batches), (40, 21));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "it is over when it is dropped"]
 pub struct Alone<'a, I, O, E> {
     shared: &'a Arc<Shared<I, O, E, InOrder>>,

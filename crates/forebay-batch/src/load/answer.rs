@@ -49,6 +49,32 @@ pub trait Answer<K, E> {
 }
 
 /// An answer in the order of the keys.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::load::{Answer, Loader, Outcomes};
+///
+/// /// Rows in any order, as a query gives them.
+/// struct Rows(Vec<(u32, &'static str)>);
+///
+/// impl<E> Answer<u32, E> for Rows {
+///     type Value = &'static str;
+///
+///     fn into_outcomes<'k>(self, keys: impl ExactSizeIterator<Item = &'k u32>) -> Outcomes<&'static str, E> {
+///         let of = |key: &u32| self.0.iter().find(|(id, _)| id == key).map(|(_, name)| *name);
+///         Outcomes { of_keys: keys.map(|key| Ok(of(key))).collect(), ignored: 0 }
+///     }
+/// }
+///
+/// let names = Loader::new(async |_: Vec<u32>| Ok::<_, Infallible>(Rows(vec![(2, "Grace"), (1, "Ada")])));
+/// let (ada, nobody) = tokio::join!(names.load(1), names.load(404));
+/// assert_eq!((ada?, nobody?), (Some("Ada"), None));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Outcomes<V, E> {
     /// One a key; any other number is refused.

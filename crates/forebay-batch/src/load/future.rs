@@ -18,6 +18,23 @@ use super::error::LoadError;
 /// The future of a load's own outcome; see [`Loader::load`](super::Loader::load) and
 /// [`register`](super::Loader::register).
 ///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::convert::Infallible;
+///
+/// use forebay::load::Loader;
+///
+/// let same = Loader::new(async |keys: Vec<u32>| Ok::<_, Infallible>(keys.into_iter().map(Some).collect::<Vec<_>>()));
+/// let (one, two, three) = (same.register(1), same.register(2), same.register(3)); // all are in line
+/// drop(three); // nobody else wants it
+/// let elsewhere = tokio::spawn(two);
+/// assert_eq!((one.await?, elsewhere.await??), (Some(1), Some(2)));
+/// assert_eq!((same.stats().fetches, same.stats().keys_fetched), (1, 2));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Cancel safety
 ///
 /// Dropping it cancels this load and no other. A key that nobody else wants is not fetched, unless its fetch has begun.

@@ -138,6 +138,53 @@ pub trait Backplane<K>: Send + Sync + 'static {
 }
 
 /// Who hears of changes.
+///
+/// What a [`Backplane`] tells it, here from a list in place of a network:
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::{Cache, Entry, backplane::{Backplane, Change, Ear}, tier::TierError};
+/// use futures_util::future::BoxFuture;
+/// use tokio::sync::Notify;
+///
+/// /// Others change these when it is told.
+/// struct Others(&'static Notify, Vec<Change<u64>>);
+///
+/// impl Backplane<u64> for Others {
+///     fn send<'a>(&'a self, _: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, _: Duration) -> BoxFuture<'a, TierError> {
+///         Box::pin(async move {
+///             ear.began(); // First: nothing that comes from now on is missed.
+///             loop {
+///                 let now = ear.now(); // Before it is asked whether there is anything.
+///                 ear.heard_up_to(now);
+///                 self.0.notified().await;
+///                 ear.heard(self.1.clone());
+///             }
+///         })
+///     }
+/// }
+///
+/// static NOW: Notify = Notify::const_new();
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+///     .backplane(Others(&NOW, vec![Change::Key(12)]), Duration::from_secs(5))
+///     .build();
+/// squares.get(&12).await?;
+/// squares.get(&13).await?;
+/// NOW.notify_one();
+/// while squares.get_if_fresh(&12).is_some() {
+///     tokio::task::yield_now().await; // Until it has heard.
+/// }
+/// assert_eq!(squares.get_if_fresh(&13), Some(Entry::Present(169)));
+/// # Ok(())
+/// # }
+/// ```
 pub trait Ear<K>: Send + Sync {
     /// From now on all that is sent will be heard.
     fn began(&self);
@@ -150,6 +197,45 @@ pub trait Ear<K>: Send + Sync {
 }
 
 /// A moment of a cache's clock.
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::{Cache, backplane::{Backplane, Change, Ear, Moment}, tier::TierError};
+/// use futures_util::future::BoxFuture;
+/// use tokio::sync::mpsc;
+///
+/// /// Nobody else is there; it tells which moments it had.
+/// struct Alone(mpsc::UnboundedSender<(Moment, Moment)>);
+///
+/// impl Backplane<u64> for Alone {
+///     fn send<'a>(&'a self, _: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, max_lag: Duration) -> BoxFuture<'a, TierError> {
+///         Box::pin(async move {
+///             ear.began();
+///             loop {
+///                 let asked = ear.now();
+///                 // Here a server would be asked for what it has, and would answer.
+///                 ear.heard_up_to(asked); // Not up to the answer: something may have come meanwhile.
+///                 let _ = self.0.send((asked, ear.now()));
+///                 tokio::time::sleep(max_lag / 4).await;
+///             }
+///         })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let (told, mut moments) = mpsc::unbounded_channel();
+/// let _squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+///     .backplane(Alone(told), Duration::from_secs(5))
+///     .build();
+/// let (asked, answered) = moments.recv().await.unwrap();
+/// assert!(asked <= answered);
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub(super) u64);
 

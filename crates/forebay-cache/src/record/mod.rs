@@ -20,6 +20,29 @@ use compact::{Compact, MARKED, RARE, TIME_SHIFT};
 pub(super) use more::More;
 
 /// What an entry is good for.
+///
+/// By a rule of one's own ([`CacheBuilder::staleness`](super::CacheBuilder::staleness)):
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::{Cache, Staleness};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let order = |id: u64| async move { Ok::<_, Infallible>(Some(if id == 1 { "delivered" } else { "on its way" })) };
+/// let orders = Cache::builder(order)
+///     .staleness(|status, age| match status {
+///         Some(&"delivered") => Staleness::Fresh, // That does not change any more.
+///         _ if age < Duration::from_secs(5) => Staleness::Stale,
+///         _ => Staleness::Expired,
+///     })
+///     .build();
+/// orders.get(&1).await?;
+/// orders.get(&2).await?;
+/// assert!(orders.get_if_fresh(&1).is_some() && orders.get_if_fresh(&2).is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Staleness {
     /// Served.

@@ -6,6 +6,16 @@ use std::time::Duration;
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a tier did not do what it was asked. The cache counts it, skips the tier, and tries again what it must.
+///
+/// ```
+/// use std::io;
+/// use forebay::cache::tier::TierError;
+///
+/// // What a tier of one's own answers when its backend fails.
+/// let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+/// let error = TierError::failed("ask the shelf", refused);
+/// assert_eq!(error.to_string(), "could not ask the shelf: connection refused");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TierError {
@@ -54,6 +64,22 @@ impl TierError {
 }
 
 /// Why a tier cannot be made as it was described.
+///
+/// ```
+/// use forebay::cache::tier::{Form, KeyForm, OpenError, Postcard, sqlite::SqliteTier};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("squares.cache");
+/// let open = || SqliteTier::builder(&path, Form::<u64, u64>::new("squares", KeyForm::display(), Postcard)).open();
+/// let _tier = open()?;
+/// match open() {
+///     Err(OpenError::InUse { path }) => println!("each process needs a file of its own: {path}"),
+///     other => panic!("it is open already: {other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

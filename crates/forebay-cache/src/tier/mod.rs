@@ -78,6 +78,17 @@ pub use form::Form;
 pub use key::KeyForm;
 
 /// What a tier keeps of a key.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use forebay::cache::tier::Kept;
+///
+/// let now = SystemTime::now();
+/// let (value, none) = (Kept::new(Some(144), now), Kept::<u64>::new(None, now));
+/// assert!(value.details.is_none() && none.value.is_none()); // That there is none is kept, too.
+/// assert!(value.fetched_at.elapsed()? < Duration::from_secs(60)); // Its age, wherever it comes from.
+/// # Ok::<_, std::time::SystemTimeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kept<V> {
@@ -102,6 +113,20 @@ impl<V> Kept<V> {
 }
 
 /// What a tier is to keep.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use forebay::cache::tier::{Kept, Put};
+///
+/// /// When the tier may drop it; `None`: it need not keep it at all.
+/// fn expires_at(put: &Put<u64, u64>) -> Option<SystemTime> {
+///     (put.keep_for > Duration::ZERO).then(|| SystemTime::now().checked_add(put.keep_for)).flatten()
+/// }
+///
+/// let kept = Kept::new(Some(144), SystemTime::now());
+/// assert!(expires_at(&Put::new(12, kept.clone(), Duration::from_secs(60))).unwrap() > kept.fetched_at);
+/// assert_eq!(expires_at(&Put::new(12, kept, Duration::ZERO)), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Put<K, V> {
@@ -131,6 +156,22 @@ impl<K, V> Put<K, V> {
 }
 
 /// What became of the wish to be the one who fetches a key.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use forebay::cache::tier::{Kept, Lease, Put};
+///
+/// /// What is to be kept of a key that was fetched, by what became of the wish to be the one.
+/// fn put(lease: Lease, key: u64, value: u64) -> Option<Put<u64, u64>> {
+///     let Lease::Granted(number) = lease else { return None }; // Another brings it, or it is there.
+///     let mut put = Put::new(key, Kept::new(Some(value), SystemTime::now()), Duration::from_secs(60));
+///     put.lease = Some(number); // If it was taken away meanwhile, this is not kept.
+///     Some(put)
+/// }
+///
+/// assert_eq!(put(Lease::Granted(7), 12, 144).unwrap().lease, Some(7));
+/// assert_eq!(put(Lease::Held, 12, 144), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
     /// It is granted, by this number, which [`Put::lease`] takes.
@@ -142,6 +183,23 @@ pub enum Lease {
 }
 
 /// When to grant a lease.
+///
+/// ```
+/// use forebay::cache::tier::{Grant, Lease};
+///
+/// /// What a tier answers, by what it has of the key.
+/// fn answer(grant: Grant, is_kept: bool, is_held: bool, next: u64) -> Lease {
+///     match grant {
+///         Grant::IfNothingIsKept if is_kept => Lease::Kept,
+///         Grant::IfNothingIsKept | Grant::IfNobodyHasIt if is_held => Lease::Held,
+///         _ => Lease::Granted(next),
+///     }
+/// }
+///
+/// assert_eq!(answer(Grant::IfNothingIsKept, true, false, 7), Lease::Kept);
+/// assert_eq!(answer(Grant::IfNobodyHasIt, true, false, 7), Lease::Granted(7)); // What is kept is too old.
+/// assert_eq!(answer(Grant::Anyway, true, true, 8), Lease::Granted(8)); // Whoever had it is too slow.
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// If nobody has it and no value is there.
@@ -153,6 +211,15 @@ pub enum Grant {
 }
 
 /// What a tier can do beyond keeping values.
+///
+/// ```
+/// use forebay::cache::tier::Abilities;
+///
+/// // What a tier answers that other processes read, and that keeps neither tags nor leases.
+/// let mut abilities = Abilities::default();
+/// abilities.shared = true;
+/// assert!(!abilities.tags && !abilities.leases);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Abilities {
@@ -165,6 +232,59 @@ pub struct Abilities {
 }
 
 /// A place to keep values in.
+///
+/// ```
+/// use std::{collections::HashMap, convert::Infallible, future::ready};
+/// use std::sync::{Arc, Mutex};
+/// use forebay::cache::{Cache, tier::{Kept, Put, Tier, TierError}};
+/// use futures_util::future::BoxFuture;
+///
+/// /// In this process, for as long as somebody has it.
+/// #[derive(Clone, Default)]
+/// struct Shelf(Arc<Mutex<HashMap<u64, Kept<u64>>>>);
+///
+/// impl Tier<u64, u64> for Shelf {
+///     fn name(&self) -> &str {
+///         "shelf"
+///     }
+///
+///     fn get_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<Vec<Option<Kept<u64>>>, TierError>> {
+///         let kept = self.0.lock().unwrap();
+///         Box::pin(ready(Ok(keys.iter().map(|key| kept.get(key).cloned()).collect())))
+///     }
+///
+///     fn put_many<'a>(&'a self, entries: &'a [Put<u64, u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+///         self.0.lock().unwrap().extend(entries.iter().map(|put| (put.key, put.kept.clone())));
+///         Box::pin(ready(Ok(())))
+///     }
+///
+///     fn delete_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<(), TierError>> {
+///         self.0.lock().unwrap().retain(|key, _| !keys.contains(key));
+///         Box::pin(ready(Ok(())))
+///     }
+///
+///     fn clear<'a>(&'a self) -> BoxFuture<'a, Result<(), TierError>> {
+///         self.0.lock().unwrap().clear();
+///         Box::pin(ready(Ok(())))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let shelf = Shelf::default();
+/// let over_the_shelf = || Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) }).tier(shelf.clone()).build();
+/// let before = over_the_shelf();
+/// before.get(&12).await?;
+/// before.settled().await;
+///
+/// let after = over_the_shelf(); // It begins with an empty memory.
+/// assert_eq!(after.get(&12).await?, Some(144));
+/// assert_eq!((after.stats().fetches, after.stats().flights_by_tier), (0, 1));
+/// after.invalidate(&12).await;
+/// assert!(shelf.0.lock().unwrap().is_empty());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # What the cache sees to
 /// At most one of [`put_many`](Self::put_many), [`delete_many`](Self::delete_many), [`clear`](Self::clear) runs at a time,

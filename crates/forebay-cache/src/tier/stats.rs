@@ -6,6 +6,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// A reading of one tier's counters. Taken while it works they are of slightly different moments.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::cache::{Cache, tier::{BreakerState, Form, KeyForm, Postcard, sqlite::SqliteTier}};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("squares.cache");
+/// let form: Form<u64, u64> = Form::new("squares", KeyForm::display(), Postcard);
+/// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+///     .tier(SqliteTier::builder(path, form).open()?)
+///     .build();
+/// squares.get(&12).await?;
+/// squares.settled().await;
+///
+/// let tier = &squares.stats().tiers[0];
+/// assert_eq!((tier.gets, tier.hits, tier.puts), (1, 0, 1));
+/// assert_eq!((tier.breaker, tier.owed), (BreakerState::Closed, 0)); // It is well, and has heard of everything.
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TierStats {
@@ -46,6 +68,25 @@ pub struct TierStats {
 }
 
 /// Whether a tier is asked.
+///
+/// ```
+/// use forebay::cache::tier::{BreakerState, TierStats};
+///
+/// /// For a page of health.
+/// fn health(tier: &TierStats) -> String {
+///     match tier.breaker {
+///         BreakerState::Closed => format!("{} is well", tier.name),
+///         BreakerState::Open => format!("{} is down, and left alone", tier.name),
+///         BreakerState::HalfOpen => format!("{} is being tried", tier.name),
+///     }
+/// }
+///
+/// let mut tier = TierStats::default();
+/// tier.name = "redis".to_owned();
+/// assert_eq!(health(&tier), "redis is well");
+/// tier.breaker = BreakerState::Open;
+/// assert_eq!(health(&tier), "redis is down, and left alone");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BreakerState {
     /// It is.
@@ -72,6 +113,23 @@ pub const LATENCY_BOUNDS: [Duration; 10] = [
 ];
 
 /// How long calls took.
+///
+/// ```
+/// use std::time::Duration;
+/// use forebay::cache::tier::{LATENCY_BOUNDS, Latency};
+///
+/// /// How many took no longer than that, which is one of the bounds.
+/// fn within(latency: &Latency, limit: Duration) -> u64 {
+///     let counts = LATENCY_BOUNDS.iter().zip(latency.buckets);
+///     counts.filter(|(bound, _)| **bound <= limit).map(|(_, count)| count).sum()
+/// }
+///
+/// let mut latency = Latency::default(); // As `TierStats::read_latency` has it.
+/// latency.count = 100;
+/// latency.buckets[1] = 98; // up to 100 µs
+/// latency.buckets[7] = 2; // up to 50 ms
+/// assert_eq!(within(&latency, Duration::from_millis(1)), 98);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     /// How many calls.

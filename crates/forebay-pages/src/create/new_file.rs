@@ -31,6 +31,29 @@ const BUFFERS: usize = 2;
 /// `publish` makes all bytes durable, then gives the file its name, then makes that durable: a crash at any moment leaves under the
 /// name what was there before, or the new file, whole. Readers who have the old one open go on reading it.
 ///
+/// ```
+/// use forebay::pages::PagePool;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
+/// let pool = PagePool::builder().memory(1 << 20).build()?;
+/// let mut new = pool.create(&path).await?;
+/// new.write("half of it, ").await?;
+/// assert!(!path.exists()); // Nobody sees it yet,
+/// new.write("and the other half").await?;
+/// new.publish().await?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "half of it, and the other half"); // and then all of it.
+///
+/// let mut given_up = pool.create(&path).await?;
+/// given_up.write("nothing").await?;
+/// drop(given_up);
+/// assert_eq!(pool.open(&path).await?.len(), 30);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// Dropping it, or any error, gives it up: the temporary file is removed, and what has the file's name stays as it is. Besides the
 /// pool's memory it takes up to two buffers of the pool's `max_run_bytes` (8 MiB each at most).
 #[must_use = "it leaves nothing behind unless it is published"]

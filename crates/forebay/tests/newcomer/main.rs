@@ -7,3 +7,4 @@
 
 mod closures;
 mod messages;
+mod shown;

@@ -27,9 +27,10 @@ fn said_of(body: &str) -> String {
     let text = format!(
         "#![allow(unused)]
         #![deny(unused_must_use)]
-        use forebay::{{cache::*, load::*, write::*}};
+        use forebay::{{cache::*, load::*, sqlite::Sqlite, write::*}};
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         struct Mine;
-        async fn newcomer(writer: Writer, cache: Cache<u32, u32>) {{ {body} }}
+        async fn newcomer(database: Sqlite, writer: Writer, cache: Cache<u32, u32>) {{ {body} }}
         fn main() {{}}"
     );
     fs::write(&source, text).unwrap();
@@ -53,6 +54,7 @@ fn what_is_right_compiles() {
     let said = said_of(
         r#"writer.execute("", 5).await.unwrap();
         writer.execute("", &String::new()).await.unwrap();
+        writer.execute(&format!("DELETE FROM {}", "hits"), ()).await.unwrap();
         writer.execute("", ("a", [0_u8; 16], None::<u64>)).await.unwrap();
         drop(cache.invalidate(&1));
         cache.invalidate(&1).await;"#,
@@ -68,6 +70,7 @@ fn a_mistake_is_told_with_what_to_write() {
             &[
                 "`Mine` cannot be among the parameters of a statement, nor a key",
                 "impl IntoValue for",
+                "impl IntoParameters for",
             ][..],
         ),
         (
@@ -84,6 +87,10 @@ fn a_mistake_is_told_with_what_to_write() {
         (
             "Write::new(\"\", std::time::Duration::ZERO);",
             &["`Duration` cannot be among the parameters", "`SystemTime`"],
+        ),
+        (
+            r#"let names: Loader<Mine, String, ReadError> = database.loader("");"#,
+            &["`Mine` cannot be a key of a query", "impl IntoValue for Mine"],
         ),
         (
             "Writer::new(Mine);",
