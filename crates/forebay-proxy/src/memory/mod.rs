@@ -7,8 +7,8 @@
 //! - A question that is asked by many at once is asked of the server once. Errors are not remembered: who has none of an answer
 //!   asks by himself, and is told by the server what is wrong.
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
-//!   What it cannot tell which rows it changes, it takes for a change of all. Changes that pass elsewhere are not seen: then an
-//!   answer is as old as its window allows.
+//!   What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
+//!   a read does not call by name: then an answer is as old as its window allows.
 //! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
 //!
 //! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`watch`]

@@ -343,12 +343,12 @@ pub(crate) fn may_stand_in_a_table(function: &str, is_default: bool) -> bool {
     is_reviewed(function) || WORDS.contains(&function) || (is_default && function == DRAWING)
 }
 
-/// Those that answer anew each time.
 /// Whether the name tells the time of a transaction.
 pub(crate) fn is_of_the_time(name: &str) -> bool {
     OF_THE_TIME.contains(&name)
 }
 
+/// Those that answer anew each time.
 pub(crate) fn unsteady() -> &'static [&'static str] {
     UNSTEADY
 }
