@@ -39,6 +39,11 @@ pub(crate) enum Front {
     Discarded(Tag, usize),
 }
 
+/// Whether it has a row in it, which may be of any length: of an answer, or of a COPY or a stream of replication.
+fn is_row(tag: Tag) -> bool {
+    matches!(tag, Tag::DATA_ROW | Tag::COPY_DATA)
+}
+
 impl Inbox {
     pub(crate) fn new() -> Self {
         Self {
@@ -103,7 +108,7 @@ impl Inbox {
         if self.bytes.len() >= length {
             return Ok(Some(Front::Message(length)));
         }
-        if length > self.message_bytes_max && tag == Tag::DATA_ROW {
+        if length > self.message_bytes_max && is_row(tag) {
             self.discarding = Some(Discarding {
                 tag,
                 length,
@@ -119,9 +124,9 @@ impl Inbox {
     /// The message that [`front`](Self::front) told of.
     pub(crate) fn lend(&mut self, front: Front) -> Message<'_> {
         match front {
-            Front::Message(length) if length > self.message_bytes_max && self.bytes[0] == Tag::DATA_ROW.0 => {
+            Front::Message(length) if length > self.message_bytes_max && is_row(Tag(self.bytes[0])) => {
                 self.consumed = length;
-                Message::discarded(Tag::DATA_ROW, length)
+                Message::discarded(Tag(self.bytes[0]), length)
             }
             Front::Message(length) => {
                 self.consumed = length;
@@ -179,7 +184,7 @@ mod tests {
                 .iter()
                 .map(|(tag, body)| {
                     let length = body.len() + HEADER_BYTES;
-                    match *tag == b'D' && length > most {
+                    match matches!(*tag, b'D' | b'd') && length > most {
                         true => (*tag, Vec::new(), Some(length)),
                         false => (*tag, body.clone(), None),
                     }

@@ -212,6 +212,24 @@ impl Console {
             ] {
                 rows.add([some(name), some(value)]);
             }
+            for (database, heard) in self.databases.heard() {
+                let lag = heard
+                    .lag
+                    .map_or_else(|| "unknown".to_owned(), |lag| lag.as_millis().to_string());
+                for (name, value) in [
+                    ("stream", heard.standing),
+                    ("stream_lag_ms", lag),
+                    ("stream_position", heard.position),
+                    ("stream_tables", heard.tables.to_string()),
+                    ("stream_commits", heard.commits.to_string()),
+                    ("stream_beginnings", heard.beginnings.to_string()),
+                    ("stream_held_wal_bytes", heard.held_wal_bytes.to_string()),
+                    ("stream_catalog_changes", heard.catalog_changes.to_string()),
+                    ("stream_catalog_look_ms", heard.look.as_millis().to_string()),
+                ] {
+                    rows.add([some(format!("{name} {database}")), some(value)]);
+                }
+            }
         }
         rows
     }
@@ -362,7 +380,8 @@ impl Console {
                         Some(company.settings_named().join(", ")).filter(|names| !names.is_empty()),
                         some(counted.remembered),
                         match pool.remembers() {
-                            true => plan.why_not_remembered().or_else(of_session),
+                            true => (plan.why_not_remembered().or_else(of_session))
+                                .or_else(|| pool.listener()?.why_not(&plan.tables())),
                             false => Some("nothing is remembered: there is no memory for it".to_owned()),
                         },
                     ];

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::cap::Cap;
 use crate::counters::Tally;
+use crate::hearing::Heard;
 use crate::memory::Memory;
 use crate::pool::{Pool, Rule, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
@@ -187,6 +188,14 @@ impl Databases {
         let all = self.all();
         all.iter()
             .find_map(|upstream| upstream.settings().options.memory.clone())
+    }
+
+    /// What is heard of those that are listened to, by what clients call them.
+    pub fn heard(&self) -> Vec<(String, Heard)> {
+        let listeners = self.all().into_iter().flat_map(|upstream| upstream.listeners());
+        let mut heard: Vec<_> = listeners.map(|(name, listener)| (name, listener.counts())).collect();
+        heard.sort_by(|(one, _), (other, _)| one.cmp(other));
+        heard
     }
 
     /// All rules.

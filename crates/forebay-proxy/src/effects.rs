@@ -185,6 +185,12 @@ impl Effects {
         }
     }
 
+    /// Somebody has changed something of the catalog, past the proxy.
+    pub(crate) fn was_changed_elsewhere(&self) {
+        self.schema_changes.fetch_add(1, Ordering::AcqRel);
+        self.doubt();
+    }
+
     /// A command of this tag is committed.
     pub(crate) fn has_changed(&self, tag: &[u8]) {
         self.has_changed_tables(tag);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use forebay_pg_link::{ConnectError, Connector, Link};
+use forebay_pg_link::{Config, ConnectError, Connector, Link};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 
@@ -18,6 +18,7 @@ use crate::cap::{Cap, Holder, Permit};
 use crate::credentials::Credentials;
 pub use crate::deadlines::Timeouts;
 use crate::effects::Effects;
+use crate::hearing::Listener;
 use crate::lent::Lent;
 use crate::memory::Memory;
 use crate::memory::does::Does;
@@ -203,6 +204,8 @@ struct Terms {
     cap: Arc<Cap>,
     /// Of all databases; none where nothing is remembered.
     memory: Option<Memory>,
+    /// Who listens to the database; none where nobody is to.
+    listener: Option<Arc<Listener>>,
     /// Where the database is, whatever clients call it.
     place: Arc<str>,
 }
@@ -214,21 +217,13 @@ pub(crate) struct Said {
     pub(crate) rules: Rules,
     pub(crate) cap: Arc<Cap>,
     pub(crate) memory: Option<Memory>,
+    pub(crate) listener: Option<Arc<Listener>>,
 }
 
-impl Terms {
-    fn of(connector: Connector, limits: Limits, cap: Arc<Cap>, memory: Option<Memory>) -> Self {
-        let config = connector.config();
-        let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
-        let place = format!("{}/{}", hosts.join(","), config.dbname.as_deref().unwrap_or_default());
-        Self {
-            connector: Arc::new(connector),
-            limits,
-            cap,
-            memory,
-            place: place.into(),
-        }
-    }
+/// Where a database is.
+pub(crate) fn place_of(config: &Config) -> Arc<str> {
+    let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+    format!("{}/{}", hosts.join(","), config.dbname.as_deref().unwrap_or_default()).into()
 }
 
 impl Pool {
@@ -239,6 +234,7 @@ impl Pool {
             rules,
             cap,
             memory,
+            listener,
         } = said;
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -251,7 +247,14 @@ impl Pool {
             companies: Companies::new(limits.sharing, rules),
             shares: AtomicBool::new(limits.sharing.is_on),
             remembers: AtomicBool::new(memory.is_some()),
-            terms: RwLock::new(Terms::of(connector, limits, cap, memory)),
+            terms: RwLock::new(Terms {
+                place: place_of(connector.config()),
+                connector: Arc::new(connector),
+                limits,
+                cap,
+                memory,
+                listener,
+            }),
             effects,
             asks_for_numbers: AtomicBool::new(false),
             shown: Mutex::default(),
@@ -268,7 +271,14 @@ impl Pool {
         // What is known is of where it was.
         self.has_changed(&Does::Anything);
         self.remembers.store(said.memory.is_some(), Ordering::Release);
-        *self.terms.write() = Terms::of(said.connector, said.limits, said.cap, said.memory);
+        *self.terms.write() = Terms {
+            place: place_of(said.connector.config()),
+            connector: Arc::new(said.connector),
+            limits: said.limits,
+            cap: said.cap,
+            memory: said.memory,
+            listener: said.listener,
+        };
         for server in self.places.resize(room) {
             server.say_farewell();
         }
@@ -344,6 +354,17 @@ impl Pool {
         }
         let terms = self.terms.read();
         terms.memory.clone().zip(Some(Arc::clone(&terms.place)))
+    }
+
+    /// Who listens to its database, if anybody does.
+    pub(crate) fn listener(&self) -> Option<Arc<Listener>> {
+        self.terms.read().listener.clone()
+    }
+
+    /// Whether nobody is to listen to the database, or somebody hears all that happens to these tables.
+    pub(crate) fn hears(&self, tables: impl FnOnce() -> Arc<[Arc<str>]>) -> bool {
+        let listener = &self.terms.read().listener;
+        listener.as_ref().is_none_or(|listener| listener.hears(&tables()))
     }
 
     /// Rows were changed, or may have been; to be said before its client is told.

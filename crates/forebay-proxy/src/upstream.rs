@@ -1,7 +1,7 @@
 //! Upstream: the server behind, and a pool for each user at each database.
 //!
 //! Promises: clients share a pool only if they are the same user at the same database. What is said of the server may change while
-//! there are clients: they stay, and their next transactions run where it is then.
+//! there are clients: they stay, and their next transactions run where it is then. A database is listened to for as long as there is a pool of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -21,9 +21,10 @@ use crate::cap::{Cap, Holder};
 use crate::clients::Bounds;
 use crate::credentials::Credentials;
 use crate::effects::Effects;
+use crate::hearing::Listener;
 use crate::lookup::Lookup;
-use crate::memory::Memory;
-use crate::pool::{Limits, Pool, Rule, Said, Stats};
+use crate::memory::{Invalidation, Memory};
+use crate::pool::{Limits, Pool, Rule, Said, Stats, place_of};
 use crate::reach::Reach;
 use crate::sharing::rules::Rules;
 
@@ -133,6 +134,8 @@ pub(crate) struct Upstream {
     pools: Mutex<Pools>,
     /// By database.
     effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
+    /// The same: who listens to it. As it was said last.
+    listeners: Mutex<HashMap<String, Weak<Listener>, foldhash::fast::RandomState>>,
 }
 
 #[derive(Debug, Default)]
@@ -256,13 +259,14 @@ impl UpstreamSettings {
     }
 
     /// All that is said of this pool.
-    fn said_of(&self, key: &Key, connector: Connector) -> Said {
+    fn said_of(&self, key: &Key, connector: Connector, listener: Option<Arc<Listener>>) -> Said {
         Said {
             connector,
             limits: self.limits_of(key),
             rules: self.rules_of(key),
             cap: Arc::clone(&self.cap),
             memory: self.options.memory.clone(),
+            listener,
         }
     }
 
@@ -315,6 +319,7 @@ impl Upstream {
             reach: Arc::default(),
             pools: Mutex::default(),
             effects: Mutex::default(),
+            listeners: Mutex::default(),
         })
     }
 
@@ -337,8 +342,10 @@ impl Upstream {
             .map(|(key, pool)| Ok((key, pool, settings.connector(&key.user, &key.database)?)));
         let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
         *self.settings.write() = Arc::clone(&settings);
+        self.listeners.lock().clear();
         for (key, pool, connector) in connectors {
-            pool.change(settings.said_of(key, connector));
+            let listener = self.listener(&settings, &key.database)?;
+            pool.change(settings.said_of(key, connector, listener));
             if !Arc::ptr_eq(&before.cap, cap) {
                 cap.add(as_holder(pool));
             }
@@ -425,8 +432,9 @@ impl Upstream {
         if let Some(pool) = pools.by_key.get(&key) {
             return Ok(Arc::clone(pool));
         }
+        let listener = self.listener(&settings, database)?;
         let pool = Arc::new(Pool::new(
-            settings.said_of(&key, settings.connector(user, database)?),
+            settings.said_of(&key, settings.connector(user, database)?, listener),
             Arc::clone(&self.credentials),
             self.effects(database),
             Arc::clone(&self.reach),
@@ -448,6 +456,40 @@ impl Upstream {
         let effects = Arc::<Effects>::default();
         all.insert(database.to_owned(), Arc::downgrade(&effects));
         effects
+    }
+
+    /// Who listens to a database, where somebody is to.
+    fn listener(&self, settings: &UpstreamSettings, database: &str) -> Result<Option<Arc<Listener>>, ConnectError> {
+        let options = &settings.options;
+        let Some(memory) = &options.memory else { return Ok(None) };
+        let Invalidation::Stream(listening) = memory.invalidation() else {
+            return Ok(None);
+        };
+        let mut all = self.listeners.lock();
+        if let Some(known) = all.get(database).and_then(Weak::upgrade) {
+            return Ok(Some(known));
+        }
+        all.retain(|_, listener| listener.strong_count() > 0);
+        let user = options.config.user.as_deref().unwrap_or_default();
+        let connector = settings.connector(user, database)?;
+        let listener = Arc::new(Listener::start(
+            place_of(connector.config()),
+            connector,
+            memory.clone(),
+            self.effects(database),
+            listening.clone(),
+        ));
+        all.insert(database.to_owned(), Arc::downgrade(&listener));
+        Ok(Some(listener))
+    }
+
+    /// All who listen, by what clients call their databases.
+    pub(crate) fn listeners(&self) -> Vec<(String, Arc<Listener>)> {
+        let all = self.listeners.lock();
+        let named = all
+            .iter()
+            .filter_map(|(name, listener)| Some((name.clone(), listener.upgrade()?)));
+        named.collect()
     }
 
     /// Its pools, with what clients call their databases.

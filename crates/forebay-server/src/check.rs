@@ -99,8 +99,12 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             }
             if *cache_memory > 0 {
                 let by = match invalidation {
-                    Invalidation::Own => "what passes this proxy makes them old before their time",
-                    Invalidation::None => "nothing makes them old before their time",
+                    Invalidation::Own => "what passes this proxy makes them old before their time".to_owned(),
+                    Invalidation::Stream(listening) => format!(
+                        "what the databases tell of their changes makes them old before their time, after {:?} at the most",
+                        listening.max_lag
+                    ),
+                    Invalidation::None => "nothing makes them old before their time".to_owned(),
                 };
                 line("cache", format!("{cache_memory} bytes for answers; {by}"));
             }

@@ -225,10 +225,23 @@ pub struct Settings {
     #[arg(long, value_name = "SIZE")]
     pub cache_memory: Option<Size>,
 
-    /// With --upstream: by what remembered answers are known to be old before their time: "own", what passes this proxy to change rows, or
-    /// "none" [default: own]
+    /// With --upstream: by what remembered answers are known to be old before their time: "own", what passes this proxy to change rows; "stream",
+    /// that and what the database itself tells of its changes, by logical replication as the user in the URL; or "none" [default: own]
     #[arg(long, value_name = "WHAT")]
     pub invalidate: Option<InvalidateOption>,
+
+    /// With --invalidate stream: no answer is served that may be older than this where the stream is behind or cut [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    pub max_lag: Option<Span>,
+
+    /// With --invalidate stream: the publication to listen to. Without one, "forebay" is made and has the tables that are asked for
+    #[arg(long, value_name = "NAME")]
+    pub publication: Option<String>,
+
+    /// With --invalidate stream: where listening holds back more of the database's log than this, it is ended, and begun anew
+    /// [default: 1GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub max_wal: Option<Size>,
 
     /// In a file: what is said of single users, each a table.
     #[arg(skip)]
@@ -538,7 +551,7 @@ impl Settings {
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode sharing session_functions server_wait_timeout server_idle_timeout
             server_lifetime idle_session_timeout trust_loopback service_user auth_query
-            auth_query_kept max_client_connections max_user_connections cache_memory invalidate user rule admin_users
+            auth_query_kept max_client_connections max_user_connections cache_memory invalidate max_lag publication max_wal user rule admin_users
             database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait

@@ -52,18 +52,19 @@ struct Remembering {
 
 impl Remembering {
     fn new(options: &ProxyOptions) -> Self {
-        let as_said @ (bytes, invalidation) = (options.cache_memory, options.invalidation);
+        let (bytes, invalidation) = (options.cache_memory, options.invalidation.clone());
         Self {
-            as_said,
+            as_said: (bytes, invalidation.clone()),
             memory: (bytes > 0).then(|| Memory::new(bytes, invalidation)),
         }
     }
 
     /// What is remembered stays where nothing else is said of it.
     fn changed(&self, options: &ProxyOptions) -> Self {
-        match self.as_said == (options.cache_memory, options.invalidation) {
+        let (bytes, invalidation) = &self.as_said;
+        match (*bytes, invalidation) == (options.cache_memory, &options.invalidation) {
             true => Self {
-                as_said: self.as_said,
+                as_said: self.as_said.clone(),
                 memory: self.memory.clone(),
             },
             false => Self::new(options),
@@ -190,6 +191,21 @@ impl Proxied {
                 metrics::counter!("forebay_cache_lookups_total", "state" => state).absolute(count);
             }
             metrics::counter!("forebay_cache_evictions_total").absolute(remembered.evicted);
+        }
+        for (database, heard) in self.databases.heard() {
+            let of = |name: &'static str| metrics::gauge!(name, "database" => database.clone());
+            let lag = heard.lag.map_or(f64::INFINITY, |lag| lag.as_secs_f64());
+            of("forebay_stream_lag_seconds").set(lag);
+            of("forebay_stream_tables").set(heard.tables as f64);
+            of("forebay_stream_held_wal_bytes").set(heard.held_wal_bytes as f64);
+            of("forebay_stream_look_seconds").set(heard.look.as_secs_f64());
+            for (name, count) in [
+                ("forebay_stream_commits_total", heard.commits),
+                ("forebay_stream_beginnings_total", heard.beginnings),
+                ("forebay_stream_catalog_changes_total", heard.catalog_changes),
+            ] {
+                metrics::counter!(name, "database" => database.clone()).absolute(count);
+            }
         }
         let travelled = self.databases.travelled();
         metrics::counter!("forebay_trips_total").absolute(travelled.trips);

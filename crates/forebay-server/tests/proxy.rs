@@ -45,6 +45,8 @@ mod replication;
 mod rules;
 #[path = "proxy/sharing.rs"]
 mod sharing;
+#[path = "proxy/stream.rs"]
+mod stream;
 #[path = "proxy/traps.rs"]
 mod traps;
 

@@ -6,6 +6,7 @@
 //!   parameters in the same formats, as the same user at the same database, under the same settings.
 //! - A question that is asked by many at once is asked of the server once. Errors are not remembered: who has none of an answer
 //!   asks by himself, and is told by the server what is wrong.
+//! - An answer that its asker knows to be of before a change is told to nobody but those who have waited for it.
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
 //!   What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
 //!   a read does not call by name: then an answer is as old as its window allows.
@@ -22,6 +23,7 @@ pub(crate) mod watch;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_cache::{Cache, CacheError, Fetched};
@@ -29,7 +31,7 @@ use tokio::sync::oneshot;
 
 use self::does::Does;
 use self::question::Question;
-pub(crate) use self::question::{Unanswered, Windows};
+pub(crate) use self::question::{Said, Unanswered, Windows};
 use crate::sharing::ask::Answer;
 
 /// Beside its bytes an answer takes about so many, with the place in the cache and what the question points to.
@@ -45,19 +47,43 @@ struct Shared {
 }
 
 /// By what answers are known to be old before their time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Invalidation {
     /// By what passes through this proxy.
     #[default]
     Own,
+    /// By that, and by what the database itself tells of its changes.
+    Stream(Listening),
     /// By nothing.
     None,
+}
+
+/// How a database is listened to for what it tells of its changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// Nothing is served that could be older than this, whatever the windows are.
+    pub max_lag: Duration,
+    /// Somebody else's publication; none: one is made, and tables are added to it that are asked for.
+    pub publication: Option<Arc<str>>,
+    /// The slot may hold back so many bytes of the log.
+    pub max_wal_bytes: u64,
+}
+
+impl Default for Listening {
+    fn default() -> Self {
+        Self {
+            max_lag: Duration::from_secs(1),
+            publication: None,
+            max_wal_bytes: 1 << 30,
+        }
+    }
 }
 
 impl fmt::Display for Invalidation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Own => "own",
+            Self::Stream(_) => "stream",
             Self::None => "none",
         })
     }
@@ -115,8 +141,14 @@ impl Memory {
     pub fn new(max_bytes: u64, invalidation: Invalidation) -> Self {
         let answers = Cache::builder(|question: Question| async move {
             let said = question.ask_the_server().await?;
-            let windows = question.windows();
-            let fetched = Fetched::of(said).fresh_for(windows.fresh).stale_for(windows.stale);
+            let windows = match said.is_of_now {
+                true => question.windows(),
+                // For those alone who have waited for it.
+                false => Windows::NONE,
+            };
+            let fetched = Fetched::of(said.bytes)
+                .fresh_for(windows.fresh)
+                .stale_for(windows.stale);
             let tags = question.tags();
             Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
         });
@@ -184,8 +216,8 @@ impl Memory {
 
     /// By what answers are known to be old.
     #[must_use]
-    pub fn invalidation(&self) -> Invalidation {
-        self.0.invalidation
+    pub fn invalidation(&self) -> &Invalidation {
+        &self.0.invalidation
     }
 }
 

@@ -17,11 +17,27 @@ use crate::sharing::unit::Steps;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unanswered;
 
+/// What the server has said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) bytes: Bytes,
+    /// It has seen all changes that were known when it was asked for.
+    pub(crate) is_of_now: bool,
+}
+
 /// For how long an answer is served, and for how long beyond that while it is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Windows {
     pub(crate) fresh: Duration,
     pub(crate) stale: Duration,
+}
+
+impl Windows {
+    /// It is served to nobody.
+    pub(super) const NONE: Self = Self {
+        fresh: Duration::ZERO,
+        stale: Duration::ZERO,
+    };
 }
 
 /// What is asked.
@@ -50,7 +66,7 @@ pub(crate) struct Key {
 /// How the server is asked.
 pub(crate) trait Way: Send + Sync {
     /// Asks it, and waits.
-    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Bytes, Unanswered>> + Send + '_>>;
+    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + '_>>;
 
     /// The tables whose rows its answer is of.
     fn tables(&self) -> Arc<[Arc<str>]>;
@@ -102,7 +118,7 @@ impl Question {
     }
 
     /// Asks it, and waits.
-    pub(super) async fn ask_the_server(&self) -> Result<Bytes, Unanswered> {
+    pub(super) async fn ask_the_server(&self) -> Result<Said, Unanswered> {
         self.0.way.ask().await
     }
 }

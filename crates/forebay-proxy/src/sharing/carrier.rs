@@ -6,19 +6,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::ask::Answer;
 use super::company::Company;
 use super::forms;
 use super::job::Job;
-use super::learning::ask;
+use super::learning::{ask, first_answer};
 use super::line::Line;
 use super::plan::{Kind, Plan};
 use super::trip::{Arrival, Asks, Lost, Trip};
+use crate::hearing::ASK_SNAPSHOT;
 use crate::memory::does::Does;
 use crate::pool::Pool;
-use crate::server::Server;
+use crate::server::{Note, Server};
 
 /// What nobody waits for any more is cancelled after so long: a connection that was told to cancel is not lent again at once.
 const UNWANTED_FOR: Duration = Duration::from_millis(100);
@@ -253,14 +255,18 @@ impl Carrier {
     }
 }
 
-/// Carries one who reads by himself, as others join him. Who waits for it is answered, or goes alone.
-pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job) {
+/// What is told of what a question sees at least, in two [texts](ASK_SNAPSHOT).
+pub(crate) type Sees = oneshot::Sender<(String, String)>;
+
+/// Carries one who reads by himself, as others join him. Who waits for it is answered, or goes alone. What it sees is asked in front of it where
+/// somebody wants to know.
+pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job, sees: Option<Sees>) {
     tokio::spawn(async move {
         // Where there is no connection he is told so when he wants one of his own.
         let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
             return;
         };
-        if let Ok(true) = lead_one(&pool, &company, job, &mut server).await {
+        if let Ok(true) = lead_one(&pool, &company, job, sees, &mut server).await {
             // The last numbers of sequences are still those of whoever had it before.
             server.lent.not_at_all();
             pool.release(server);
@@ -269,7 +275,13 @@ pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job) {
 }
 
 /// Whether the connection may be given back.
-async fn lead_one(pool: &Pool, company: &Company, job: Job, server: &mut Server) -> Result<bool, Lost> {
+async fn lead_one(
+    pool: &Pool,
+    company: &Company,
+    job: Job,
+    sees: Option<Sees>,
+    server: &mut Server,
+) -> Result<bool, Lost> {
     if !set_as(company, server).await? {
         return Ok(false);
     }
@@ -280,8 +292,18 @@ async fn lead_one(pool: &Pool, company: &Company, job: Job, server: &mut Server)
         company,
         schema_changes: pool.effects.schema_changes(),
     };
+    // In one write with it, and in a transaction of its own: what is seen before is seen behind.
+    if sees.is_some() {
+        server.ask(ASK_SNAPSHOT, Note::Set);
+    }
     trip.put(server, company.beside(&pool.statements), 0, &asks);
     let begun = Instant::now();
+    if let Some(sees) = sees
+        && let Some(seen) = first_answer(server).await?
+    {
+        // Whoever has asked may be gone.
+        drop(sees.send(seen));
+    }
     loop {
         match timeout(UNWANTED_FOR, trip.read(server)).await {
             Ok(read) => {

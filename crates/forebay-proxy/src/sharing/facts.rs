@@ -107,6 +107,10 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>) -> String {
          AND t.typtype <> 'e' AND t.typcategory <> 'A' AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c') \
          UNION ALL SELECT DISTINCT 'named', CAST(c.relname AS text) FROM pg_class c \
          WHERE c.relname = ANY({names}) AND c.relkind IN ('r', 'p') \
+         UNION ALL SELECT 'named', CAST(part.relname AS text) FROM (WITH RECURSIVE parts AS (\
+         SELECT oid FROM pg_class WHERE relname = ANY({names}) AND relhassubclass \
+         UNION SELECT h.inhrelid FROM pg_inherits h JOIN parts ON parts.oid = h.inhparent) \
+         SELECT c.relname FROM parts JOIN pg_class c ON c.oid = parts.oid WHERE NOT c.relname = ANY({names})) part \
          UNION ALL SELECT 'the operator ' || o.oprname, '' FROM pg_operator o WHERE o.oid >= 16384 AND o.oprname = ANY({operators}) \
          AND o.oprleft < 16384 AND o.oprright < 16384 \
          UNION ALL SELECT 'a cast to ' || format_type(c.casttarget, NULL), '' FROM pg_cast c WHERE c.oid >= 16384 AND c.castsource < 16384 \
@@ -161,7 +165,7 @@ pub(crate) enum Found {
         mark: Option<String>,
         /// The table draws numbers for its rows.
         draws: bool,
-        /// The tables of all names in it.
+        /// The tables of all names in it, and their parts and heirs.
         tables: Arc<[Arc<str>]>,
         /// Rows of the table that is changed are another's, too.
         inherits: bool,

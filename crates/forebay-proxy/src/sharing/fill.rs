@@ -1,6 +1,7 @@
 //! Fill: what somebody may be told again later, asked by a carrier of its own.
 //!
-//! Promises: it is asked as whoever asks, under what he has set, and goes on though he is gone. What is no whole answer is none.
+//! Promises: it is asked as whoever asks, under what he has set, and goes on though he is gone. What is no whole answer is none. Where the
+//! database is listened to, it is known of each answer whether it has seen all that had been told when it was asked for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,14 +9,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
 use super::carrier::carry_one;
 use super::company::Company;
 use super::job::Job;
 use super::plan::Plan;
-use crate::memory::Unanswered;
 use crate::memory::question::Way;
+use crate::memory::{Said, Unanswered};
 use crate::pool::Pool;
 use crate::statements::Statement;
 
@@ -32,18 +34,29 @@ pub(crate) struct Fill {
 }
 
 impl Way for Fill {
-    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Bytes, Unanswered>> + Send + '_>> {
+    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + '_>> {
         Box::pin(async {
             let pool = self.pool.upgrade().ok_or(Unanswered)?;
+            let listener = pool.listener();
+            let fence = listener.as_ref().map(|listener| listener.begin(&self.tables()));
             let plan = Arc::clone(&self.plan);
             let (mut job, told) = Job::new(plan, self.ask.clone(), self.statement.clone(), None, None);
             job.time = self.time;
-            carry_one(pool, Arc::clone(&self.company), job);
-            match told.await {
+            let (sees, seen) = oneshot::channel();
+            carry_one(pool, Arc::clone(&self.company), job, fence.is_some().then_some(sees));
+            let Ok(Answer::Done(said)) = told.await else {
+                return Err(Unanswered);
+            };
+            let is_of_now = match fence {
+                None => true,
+                Some(None) => false,
+                Some(Some(fence)) => matches!(seen.await, Ok((snapshot, server)) if fence.holds(&snapshot, &server)),
+            };
+            Ok(Said {
                 // What it is a part of is longer.
-                Ok(Answer::Done(said)) => Ok(Bytes::copy_from_slice(&said)),
-                Ok(_) | Err(_) => Err(Unanswered),
-            }
+                bytes: Bytes::copy_from_slice(&said),
+                is_of_now,
+            })
         })
     }
 

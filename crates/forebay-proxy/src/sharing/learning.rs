@@ -52,6 +52,17 @@ pub(crate) async fn ask(server: &mut Server, sql: &str) -> Result<Option<Vec<Byt
     Ok(is_done.await?.then_some(rows))
 }
 
+/// Reads the answer to a query of ours that others were sent behind: its row of two texts, or none if it was refused or has other rows.
+pub(crate) async fn first_answer(server: &mut Server) -> Result<Option<(String, String)>, Lost> {
+    let mut told = None;
+    let is_done = read_first(server, |tag, message| {
+        if tag == b'D' {
+            told = facts::row(message);
+        }
+    });
+    Ok(is_done.await?.then_some(told).flatten())
+}
+
 /// Has the server describe a statement: the types of its parameters, and the body of its RowDescription, which is empty where it tells no
 /// rows. None where it was refused.
 pub(crate) async fn describe(server: &mut Server, statement: &Statement) -> Result<Option<(Vec<u32>, Bytes)>, Lost> {
@@ -81,8 +92,14 @@ pub(crate) async fn describe(server: &mut Server, statement: &Statement) -> Resu
     Ok(is_done.await?.then_some((parameters, columns)))
 }
 
-/// Reads the answer to what was asked, up to ReadyForQuery. False where it has an error in it.
-async fn read(server: &mut Server, mut each: impl FnMut(u8, &[u8])) -> Result<bool, Lost> {
+/// Reads the answer to all that was asked, up to ReadyForQuery. False where it has an error in it.
+async fn read(server: &mut Server, each: impl FnMut(u8, &[u8])) -> Result<bool, Lost> {
+    let is_done = read_first(server, each).await?;
+    if server.is_settled() { Ok(is_done) } else { Err(Lost) }
+}
+
+/// The same of what was asked first.
+async fn read_first(server: &mut Server, mut each: impl FnMut(u8, &[u8])) -> Result<bool, Lost> {
     let mut is_refused = false;
     let mut undone = Vec::new();
     loop {
@@ -123,11 +140,7 @@ async fn read(server: &mut Server, mut each: impl FnMut(u8, &[u8])) -> Result<bo
         }
         server.input.advance(at);
         if is_over {
-            return if server.is_settled() {
-                Ok(!is_refused)
-            } else {
-                Err(Lost)
-            };
+            return Ok(!is_refused);
         }
     }
 }

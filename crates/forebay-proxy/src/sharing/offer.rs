@@ -243,6 +243,7 @@ impl State {
         if let Some(windows) = windows.filter(|_| may_be_carried)
             && let Some((memory, place)) = self.pool.memory()
             && plan.may_be_remembered(keeps_numbers)
+            && self.pool.hears(|| plan.tables())
             && let Some(key) = key_of(&company, &asked, statement.as_deref(), windows)
         {
             let fill = Fill {
@@ -322,7 +323,7 @@ impl State {
             job
         };
         if !may_share {
-            carry_one(Arc::clone(&self.pool), Arc::clone(&company), make());
+            carry_one(Arc::clone(&self.pool), Arc::clone(&company), make(), None);
             let (told, claim, sent) = told.expect("it was made");
             return travels(plan, told, claim, sent);
         }

@@ -267,6 +267,10 @@ impl Trip {
 
     /// Reads answers until all are there.
     pub(crate) async fn read(&mut self, server: &mut Server) -> Result<(), Lost> {
+        // Some may have come behind what was asked in front.
+        if !server.input.is_empty() && self.take(server)? {
+            return Ok(());
+        }
         loop {
             fill(server).await?;
             if self.take(server)? {

@@ -7,15 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_proxy::pool::Limits;
+use forebay_proxy::{Invalidation, Listening};
 
 use super::Settings;
 use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check};
 use super::error::{OptionsError, value, value_of};
 use super::quantity::{Size, Span};
+use super::rules::InvalidateOption;
 use super::{rules, users};
 
 /// What a query said of a user is believed for so long, where no time is given.
 const AUTH_QUERY_KEPT: Duration = Duration::from_secs(10);
+
+/// The stream's lag is not known any finer.
+const MAX_LAG_MIN: Duration = Duration::from_millis(20);
 
 impl Settings {
     /// What it is a proxy of, if it is one; options that mean nothing to it, or nothing without it, are errors.
@@ -46,6 +51,9 @@ impl Settings {
             ("admin_users", self.admin_users.is_some()),
             ("cache_memory", self.cache_memory.is_some()),
             ("invalidate", self.invalidate.is_some()),
+            ("max_lag", self.max_lag.is_some()),
+            ("publication", self.publication.is_some()),
+            ("max_wal", self.max_wal.is_some()),
         ];
         let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
         let of_the_database = [
@@ -141,6 +149,7 @@ impl Settings {
                 return Err(value_of("name", name, "is given twice"));
             }
         }
+        let invalidation = self.invalidation(upstream.iter().chain(databases.values()))?;
         Ok(Some(ProxyOptions {
             databases,
             upstream,
@@ -151,8 +160,45 @@ impl Settings {
             users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
             rules: rules::all(self.rule.as_deref().unwrap_or_default())?,
             cache_memory: self.cache_memory.map_or(0, |Size(bytes)| bytes as u64),
-            invalidation: self.invalidate.unwrap_or_default().into(),
+            invalidation,
             doubts: Vec::new(),
+        }))
+    }
+
+    /// By what remembered answers of these are known to be old.
+    fn invalidation<'a>(
+        &self,
+        mut all: impl Iterator<Item = &'a UpstreamSettings>,
+    ) -> Result<Invalidation, OptionsError> {
+        let invalidate = self.invalidate.unwrap_or_default();
+        if invalidate != InvalidateOption::Stream {
+            let of_the_stream = [
+                ("max_lag", self.max_lag.is_some()),
+                ("publication", self.publication.is_some()),
+                ("max_wal", self.max_wal.is_some()),
+            ];
+            if let Some((option, _)) = of_the_stream.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(value(option, "means something only with invalidate = \"stream\""));
+            }
+        } else if all.any(|upstream| upstream.config.user.is_none()) {
+            return Err(value(
+                "invalidate",
+                "\"stream\" needs a user in each URL, who may replicate",
+            ));
+        }
+        let default = Listening::default();
+        let max_lag = self.max_lag.map_or(default.max_lag, |Span(max_lag)| max_lag);
+        if max_lag < MAX_LAG_MIN {
+            return Err(value("max_lag", "must be 20ms at least"));
+        }
+        let publication = self.publication.as_deref();
+        if publication.is_some_and(|name| name.is_empty() || name.contains('\0')) {
+            return Err(value("publication", "must be a name"));
+        }
+        Ok(invalidate.with(Listening {
+            max_lag,
+            publication: publication.map(Arc::from),
+            max_wal_bytes: self.max_wal.map_or(default.max_wal_bytes, |Size(bytes)| bytes as u64),
         }))
     }
 

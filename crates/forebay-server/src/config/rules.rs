@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use forebay_proxy::Invalidation;
 use forebay_proxy::pool::{Doubt, Rule};
+use forebay_proxy::{Invalidation, Listening};
 use serde::Deserialize;
 
 use super::error::{OptionsError, value_in};
@@ -56,15 +56,19 @@ pub enum InvalidateOption {
     /// What passes this proxy
     #[default]
     Own,
+    /// That, and what the database itself tells of its changes
+    Stream,
     /// Nothing
     None,
 }
 
-impl From<InvalidateOption> for Invalidation {
-    fn from(option: InvalidateOption) -> Self {
-        match option {
-            InvalidateOption::Own => Self::Own,
-            InvalidateOption::None => Self::None,
+impl InvalidateOption {
+    /// The same, with how a database is listened to.
+    pub(super) fn with(self, listening: Listening) -> Invalidation {
+        match self {
+            Self::Own => Invalidation::Own,
+            Self::Stream => Invalidation::Stream(listening),
+            Self::None => Invalidation::None,
         }
     }
 }

@@ -1,0 +1,302 @@
+//! Known: what is known of one database by what it tells, and what may be answered from memory for that.
+//!
+//! Promises: those of [hearing](super), as far as they hang on what is known; whoever listens says what that is. Connects to nothing.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::covered::Covered;
+use super::pgoutput::Position;
+use super::recent::{Recent, TooMany};
+use super::snapshot::Snapshot;
+use crate::effects::Effects;
+use crate::memory::does::Does;
+use crate::memory::{Listening, Memory};
+
+/// How a database stands with who listens to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Standing {
+    /// It is being connected to.
+    Connecting,
+    /// The stream has begun; transactions that had begun before are to end first: before this number.
+    Settling(Option<u64>),
+    Listening,
+    /// For this reason; it is tried again.
+    Away(Arc<str>),
+}
+
+/// What is counted of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Heard {
+    /// How it stands, in words.
+    pub standing: String,
+    /// How long ago the stream was known to be at the end of the log; none: it never was.
+    pub lag: Option<Duration>,
+    /// Tables of which every commit is told, by their names.
+    pub tables: usize,
+    /// The position up to which it was heard, as the database writes it.
+    pub position: String,
+    /// So much of the log is held back for it, in bytes.
+    pub held_wal_bytes: u64,
+    /// Commits that have changed something that is published.
+    pub commits: u64,
+    /// How often the stream has begun.
+    pub beginnings: u64,
+    /// How often the catalog was another one, and all was old for that.
+    pub catalog_changes: u64,
+    /// How long the last look at the catalog took, at the database and on the way.
+    pub look: Duration,
+}
+
+/// What is heard of one database.
+pub(crate) struct Hearing {
+    pub(super) place: Arc<str>,
+    memory: Memory,
+    effects: Arc<Effects>,
+    pub(super) listening: Listening,
+    pub(super) state: RwLock<State>,
+    recent: Mutex<Recent>,
+    aims: Mutex<Aims>,
+    /// When all is known that had been committed, in milliseconds since it was made, and one; 0: never.
+    heard: AtomicU64,
+    made: Instant,
+    commits: AtomicU64,
+    beginnings: AtomicU64,
+    catalog_changes: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    standing: Standing,
+    pub(super) covered: Covered,
+    /// The server that is listened to.
+    server: Arc<str>,
+    pub(super) held_wal_bytes: u64,
+    pub(super) look: Duration,
+}
+
+/// Ends of the log, and when they were that.
+#[derive(Debug, Default)]
+struct Aims {
+    /// The stream was heard up to here.
+    position: Position,
+    ahead: VecDeque<(Position, Instant)>,
+}
+
+/// What is to be held against the snapshot of a question.
+#[derive(Debug)]
+pub(crate) struct Fence {
+    commits: Vec<u32>,
+    server: Arc<str>,
+}
+
+impl Fence {
+    /// Whether what was asked behind these two [answers](ASK_SNAPSHOT) has seen all commits that had been told when it began.
+    pub(crate) fn holds(&self, snapshot: &str, server: &str) -> bool {
+        *self.server == *server
+            && Snapshot::parse(snapshot)
+                .is_some_and(|snapshot| self.commits.iter().all(|commit| snapshot.sees(*commit)))
+    }
+}
+
+impl fmt::Debug for Hearing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Hearing")
+            .field("place", &self.place)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hearing {
+    pub(super) fn new(place: Arc<str>, memory: Memory, effects: Arc<Effects>, listening: Listening) -> Self {
+        Self {
+            place,
+            memory,
+            effects,
+            listening,
+            state: RwLock::new(State {
+                standing: Standing::Connecting,
+                covered: Covered::default(),
+                server: "".into(),
+                held_wal_bytes: 0,
+                look: Duration::ZERO,
+            }),
+            recent: Mutex::default(),
+            aims: Mutex::default(),
+            heard: AtomicU64::new(0),
+            made: Instant::now(),
+            commits: AtomicU64::new(0),
+            beginnings: AtomicU64::new(0),
+            catalog_changes: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a question of these tables may be answered from memory, or be remembered, now. They are published, if they can be.
+    pub(crate) fn hears(&self, tables: &[Arc<str>]) -> bool {
+        {
+            let state = self.state.read();
+            if state.standing == Standing::Listening
+                && self.lag().is_some_and(|lag| lag <= self.listening.max_lag)
+                && state.covered.first_uncovered(tables).is_none()
+            {
+                return true;
+            }
+            if state.covered.wants(tables) {
+                return false;
+            }
+        }
+        self.state.write().covered.want(tables);
+        false
+    }
+
+    /// Why a question of these tables is not; none where it is.
+    pub(crate) fn why_not(&self, tables: &[Arc<str>]) -> Option<String> {
+        let state = self.state.read();
+        if state.standing != Standing::Listening {
+            return Some(format!("the database's stream: {}", state.standing));
+        }
+        if let Some(table) = state.covered.first_uncovered(tables) {
+            return Some(format!(
+                "the table {table} is not published, or was not when a transaction began"
+            ));
+        }
+        let is_late = self.lag().is_none_or(|lag| lag > self.listening.max_lag);
+        is_late.then(|| "the database's stream is behind".to_owned())
+    }
+
+    /// A question of these tables is about to be asked.
+    pub(crate) fn begin(&self, tables: &[Arc<str>]) -> Option<Fence> {
+        if !self.hears(tables) {
+            return None;
+        }
+        let commits = self.recent.lock().of(tables);
+        let server = Arc::clone(&self.state.read().server);
+        Some(Fence { commits, server })
+    }
+
+    /// How long ago the stream was known to be at the end of the log.
+    fn lag(&self) -> Option<Duration> {
+        let heard = self.heard.load(Ordering::Acquire).checked_sub(1)?;
+        Some(self.made.elapsed().saturating_sub(Duration::from_millis(heard)))
+    }
+
+    /// A transaction that has changed these, or anything, is committed.
+    pub(super) fn committed(&self, transaction: u32, does: &Does) -> Result<(), TooMany> {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        // In this order: who begins between the two is told of it twice, and nobody never.
+        self.recent.lock().add(transaction, does)?;
+        self.memory.has_changed(&self.place, does);
+        Ok(())
+    }
+
+    /// All is told that was committed before this position.
+    pub(super) fn is_at(&self, position: Position) {
+        let mut aims = self.aims.lock();
+        aims.position = aims.position.max(position);
+        self.arrive(&mut aims);
+    }
+
+    /// The log ended here at that moment, or before.
+    pub(super) fn aim(&self, end: Position, moment: Instant) {
+        let mut aims = self.aims.lock();
+        aims.ahead.push_back((end, moment));
+        self.arrive(&mut aims);
+    }
+
+    fn arrive(&self, aims: &mut Aims) {
+        let mut last = None;
+        while let Some((_, moment)) = aims.ahead.pop_front_if(|(end, _)| *end <= aims.position) {
+            last = Some(moment);
+        }
+        if let Some(moment) = last {
+            let since = moment.saturating_duration_since(self.made).as_millis();
+            self.heard
+                .store(u64::try_from(since).unwrap_or(u64::MAX - 1) + 1, Ordering::Release);
+        }
+    }
+
+    /// Which end of the log is waited for, if one is.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.aims.lock().ahead.is_empty()
+    }
+
+    pub(super) fn position(&self) -> Position {
+        self.aims.lock().position
+    }
+
+    /// The stream begins: what was remembered before is of no use.
+    pub(super) fn begins(&self, server: Arc<str>) {
+        self.beginnings.fetch_add(1, Ordering::Relaxed);
+        *self.aims.lock() = Aims::default();
+        self.recent.lock().clear();
+        {
+            let mut state = self.state.write();
+            state.standing = Standing::Settling(None);
+            state.covered.clear();
+            state.server = server;
+        }
+        self.memory.has_changed(&self.place, &Does::Anything);
+    }
+
+    /// Transactions have ended.
+    pub(super) fn seen_by(&self, snapshot: &Snapshot) {
+        self.recent.lock().seen_by(snapshot);
+        let mut state = self.state.write();
+        state.covered.seen_by(snapshot);
+        state.standing = match state.standing {
+            Standing::Settling(None) => Standing::Settling(Some(snapshot.next())),
+            Standing::Settling(Some(number)) if snapshot.has_left_behind(number) => Standing::Listening,
+            _ => return,
+        };
+    }
+
+    /// The catalog is another one.
+    pub(super) fn catalog_has_changed(&self) {
+        self.catalog_changes.fetch_add(1, Ordering::Relaxed);
+        self.effects.was_changed_elsewhere();
+        self.memory.has_changed(&self.place, &Does::Anything);
+    }
+
+    pub(super) fn is_away(&self, why: &str) {
+        let mut state = self.state.write();
+        if !matches!(&state.standing, Standing::Away(before) if **before == *why) {
+            tracing::warn!(place = %self.place, why, "the database's stream is not heard; nothing of it is answered from memory");
+        }
+        state.standing = Standing::Away(why.into());
+    }
+
+    /// What is counted.
+    pub(crate) fn counts(&self) -> Heard {
+        let state = self.state.read();
+        Heard {
+            standing: state.standing.to_string(),
+            lag: self.lag(),
+            tables: state.covered.count(),
+            position: self.position().to_string(),
+            held_wal_bytes: state.held_wal_bytes,
+            commits: self.commits.load(Ordering::Relaxed),
+            beginnings: self.beginnings.load(Ordering::Relaxed),
+            catalog_changes: self.catalog_changes.load(Ordering::Relaxed),
+            look: state.look,
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connecting => formatter.write_str("connecting"),
+            Self::Settling(_) => formatter.write_str("waiting for transactions to end that had begun before it"),
+            Self::Listening => formatter.write_str("listening"),
+            Self::Away(why) => write!(formatter, "away: {why}"),
+        }
+    }
+}

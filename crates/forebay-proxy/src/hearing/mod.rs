@@ -1,0 +1,68 @@
+//! Hearing: what a database itself tells of its changes, by logical replication, whoever makes them.
+//!
+//! Promises, for a question that was [allowed](Hearing::hears) to be answered from memory:
+//! - Of what it names, no commit is missed that was made since its answer was asked for: each makes the answer old when the stream has told it. An answer
+//!   that was asked for behind the telling, and has not seen the commit all the same, is [known](Fence::holds) to be one of before.
+//! - It is not older than `max_lag`: where the stream has not told for so long that it is at the log's end, nothing is allowed.
+//! - What the stream does not tell (tables that are made or altered, rights, what is published) is looked at each second. When it has changed, all is old;
+//!   so it is whenever the stream begins.
+//! - No table is published that has no replica identity: its rows could not be changed any more. One that has lost it is taken out again.
+//! - A slot that holds back more of the log than it may is dropped, with all that is remembered.
+//!
+//! Inside: [`known`] is all that is known of a database; [`pgoutput`] reads the stream, [`snapshot`] says who sees what, [`recent`] has commits that not all
+//! see yet, [`covered`] the tables that are told of, [`catalog`] what is asked; [`listen`] is the task that has the two connections.
+
+mod catalog;
+mod covered;
+mod known;
+mod listen;
+mod pgoutput;
+mod recent;
+mod snapshot;
+
+use std::sync::Arc;
+
+use forebay_pg_link::Connector;
+use tokio::task::AbortHandle;
+
+pub(crate) use self::catalog::ASK_SNAPSHOT;
+pub use self::known::Heard;
+use self::known::Hearing;
+use crate::effects::Effects;
+use crate::memory::{Listening, Memory};
+
+/// A task that listens to a database for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    hearing: Arc<Hearing>,
+    task: AbortHandle,
+}
+
+impl Listener {
+    /// Listens to the database that this leads to.
+    pub(crate) fn start(
+        place: Arc<str>,
+        connector: Connector,
+        memory: Memory,
+        effects: Arc<Effects>,
+        listening: Listening,
+    ) -> Self {
+        let hearing = Arc::new(Hearing::new(place, memory, effects, listening));
+        let task = tokio::spawn(listen::listen(Arc::clone(&hearing), connector)).abort_handle();
+        Self { hearing, task }
+    }
+}
+
+impl std::ops::Deref for Listener {
+    type Target = Hearing;
+
+    fn deref(&self) -> &Hearing {
+        &self.hearing
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

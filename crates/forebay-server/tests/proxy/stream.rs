@@ -1,0 +1,534 @@
+//! What is remembered of a database that tells of its changes: whoever makes them, straight at the server as well.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use testbed::Postgres;
+
+use crate::client::Client;
+use crate::crowd::until;
+use crate::reload::Reloadable;
+
+/// A server that writes its log for subscribers.
+fn started(settings: &[(&str, &str)]) -> Postgres {
+    let own = [
+        ("wal_level", "logical"),
+        ("max_wal_senders", "40"),
+        ("max_replication_slots", "40"),
+        ("max_connections", "300"),
+    ];
+    let all = own.iter().chain(settings);
+    let builder = all.fold(Postgres::builder(), |builder, (name, value)| {
+        builder.setting(name, value)
+    });
+    let lines = "host all,replication all 127.0.0.1/32 trust\n";
+    let server = builder.host_based_authentication(lines).start();
+    server.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn shared() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| started(&[]))
+}
+
+/// A database of its own, and a proxy that listens to it.
+struct Stage {
+    server: &'static Postgres,
+    name: &'static str,
+    reloadable: Reloadable,
+}
+
+impl Stage {
+    fn new(name: &'static str, lines: &str) -> Self {
+        Self::at(shared(), name, lines)
+    }
+
+    fn at(server: &'static Postgres, name: &'static str, lines: &str) -> Self {
+        if name != "postgres" {
+            connect(server.address(), "postgres", "postgres").run(&format!("CREATE DATABASE {name}"));
+        }
+        let text = format!(
+            "upstream = \"postgresql://postgres@{}\"\nadmin_users = [\"postgres\"]\ncache_memory = \"8MiB\"\ntrust_loopback = true\n\
+             invalidate = \"stream\"\n{lines}",
+            server.address()
+        );
+        Self {
+            server,
+            name,
+            reloadable: Reloadable::start(&text, &[]),
+        }
+    }
+
+    /// Through the proxy.
+    fn client(&self) -> Client {
+        connect(self.reloadable.proxy.address(), "postgres", self.name)
+    }
+
+    fn straight(&self) -> Client {
+        connect(self.server.address(), "postgres", self.name)
+    }
+
+    /// What the console says of it.
+    fn status(&self, name: &str) -> String {
+        let shown = self.client().query("SHOW FOREBAY STATUS").expect("shown");
+        let wanted = format!("{name} {}", self.name);
+        let row = shown.rows().into_iter().find(|row| row[0].as_deref() == Some(&*wanted));
+        row.and_then(|row| row[1].clone()).unwrap_or_default()
+    }
+
+    /// How often what begins like this was answered from memory, and why it is not.
+    fn remembered(&self, begins: &str) -> (u64, Option<String>) {
+        let shown = self.client().query("SHOW FOREBAY SHARING").expect("shown");
+        let rows = shown.rows().into_iter();
+        let of = rows.filter(|row| row[2].as_deref().is_some_and(|text| text.starts_with(begins)));
+        of.fold((0, None), |(sum, _), row| {
+            let count: u64 = row[12].as_deref().expect("a number").parse().expect("a number");
+            (sum + count, row[13].clone())
+        })
+    }
+
+    fn until_remembered(&self, client: &mut Client, text: &str, begins: &str) {
+        let before = self.remembered(begins).0;
+        let mut said = None;
+        until("it is remembered", || {
+            client.run(text);
+            let (count, why) = self.remembered(begins);
+            if said.as_ref() != Some(&why) {
+                println!("{text}: {why:?}; the stream: {}", self.status("stream"));
+                said = Some(why);
+            }
+            count > before
+        });
+    }
+}
+
+fn connect(address: SocketAddr, user: &str, database: &str) -> Client {
+    Client::connect_with(address, &[("user", user), ("database", database)]).expect("let in")
+}
+
+#[test]
+fn what_others_change_is_told_by_the_database() {
+    let stage = Stage::new("told", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE TABLE seen (id int PRIMARY KEY, n int)",
+        "CREATE TABLE seen_by (id int PRIMARY KEY REFERENCES seen ON DELETE CASCADE ON UPDATE CASCADE, n int)",
+        "CREATE TABLE seen_parts (id int, n int, PRIMARY KEY (id)) PARTITION BY LIST (id)",
+        "CREATE TABLE seen_part PARTITION OF seen_parts FOR VALUES IN (1, 2)",
+        "CREATE TABLE seen_heir (PRIMARY KEY (id)) INHERITS (seen_by)",
+        "INSERT INTO seen VALUES (1, 0)",
+        "INSERT INTO seen_by VALUES (1, 0)",
+        "INSERT INTO seen_parts VALUES (1, 0)",
+        "CREATE FUNCTION seen_write() RETURNS int LANGUAGE sql AS 'UPDATE seen SET n = n + 1 RETURNING n'",
+        "CREATE FUNCTION seen_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE seen SET n = n + 1; RETURN NEW; END'",
+        "CREATE TABLE seen_fires (id int PRIMARY KEY)",
+        "CREATE TRIGGER too AFTER INSERT ON seen_fires FOR EACH ROW EXECUTE FUNCTION seen_too()",
+        "CREATE VIEW seen_view AS SELECT * FROM seen",
+    ] {
+        server.run(sql);
+    }
+    let tables = ["seen", "seen_by", "seen_parts", "seen_part"];
+    let reads = tables.map(|table| format!("/* ttl:3600 */ SELECT coalesce(sum(n), -1), count(*) FROM {table}"));
+    let mut fires = 0;
+    let changes = [
+        "UPDATE seen SET n = n + 1 WHERE id = 1",
+        "INSERT INTO seen VALUES (9, 5)",
+        "WITH x AS (UPDATE seen SET n = n + 1 RETURNING n) SELECT * FROM x",
+        "SELECT seen_write()",
+        "DO 'BEGIN UPDATE seen SET n = n + 1; END'",
+        "INSERT INTO seen_fires VALUES (FIRES)",
+        "UPDATE seen_view SET n = n + 1",
+        "UPDATE seen SET id = 3 - id WHERE id IN (1, 2)",
+        "UPDATE seen_by SET n = n + 3",
+        "INSERT INTO seen_heir VALUES (100 + FIRES, 4)",
+        "UPDATE seen_heir SET n = n + 1",
+        "INSERT INTO seen_part VALUES (2, 9)",
+        "UPDATE seen_parts SET n = n + 1",
+        "DELETE FROM seen_part WHERE id = 2",
+        "MERGE INTO seen USING (VALUES (9)) v(id) ON seen.id = v.id WHEN MATCHED THEN UPDATE SET n = seen.n + 1",
+        "DELETE FROM seen WHERE id = 9",
+        "BEGIN; SAVEPOINT a; UPDATE seen SET n = n + 2; RELEASE a; COMMIT",
+        "TRUNCATE seen_part",
+        "INSERT INTO seen_parts VALUES (1, 3)",
+        "TRUNCATE seen CASCADE",
+        "INSERT INTO seen VALUES (1, 0)",
+        "INSERT INTO seen_by VALUES (1, 0)",
+        "UPDATE seen SET id = 2",
+        "DELETE FROM seen",
+        "INSERT INTO seen VALUES (1, 0)",
+        "INSERT INTO seen_by VALUES (1, 0)",
+    ];
+    for read in &reads {
+        stage.until_remembered(&mut client, read, "SELECT coalesce");
+    }
+    let before = stage.remembered("SELECT coalesce").0;
+    for _ in 0..3 {
+        for change in changes {
+            fires += 1;
+            for read in &reads {
+                client.run(read);
+                client.run(read);
+            }
+            server.run(&change.replace("FIRES", &fires.to_string()));
+            for read in &reads {
+                let now = server.query(read).rows();
+                until(change, || client.query(read).rows() == now);
+            }
+        }
+    }
+    let after = stage.remembered("SELECT coalesce").0;
+    assert!(after - before >= 200, "{after} {before}");
+    assert_eq!(stage.status("stream_beginnings"), "1");
+}
+
+/// What the catalog alone tells is seen when it is looked at next.
+#[test]
+fn what_is_altered_or_revoked_elsewhere_is_seen_within_a_second() {
+    let stage = Stage::new("altered", "");
+    let mut server = stage.straight();
+    for sql in [
+        "CREATE ROLE altered_reader LOGIN",
+        "CREATE TABLE altered (id int PRIMARY KEY, n int)",
+        "INSERT INTO altered VALUES (1, 7)",
+        "GRANT SELECT ON altered TO altered_reader",
+    ] {
+        server.run(sql);
+    }
+    let read = "/* ttl:3600 */ SELECT * FROM altered";
+    let begins = "SELECT * FROM altered";
+    let mut client = connect(stage.reloadable.proxy.address(), "altered_reader", "altered");
+    stage.until_remembered(&mut client, read, begins);
+    // Whether it is refused then, and whether it may be remembered.
+    for (change, is_refused, is_remembered) in [
+        ("ALTER TABLE altered ADD COLUMN more int DEFAULT 5", false, true),
+        ("ALTER TABLE altered RENAME COLUMN more TO another", false, true),
+        ("ALTER TABLE altered ALTER COLUMN another TYPE text", false, true),
+        ("ALTER TABLE altered DROP COLUMN another", false, true),
+        ("REVOKE SELECT ON altered FROM altered_reader", true, false),
+        ("GRANT SELECT (id, n) ON altered TO altered_reader", false, true),
+        ("REVOKE SELECT (n) ON altered FROM altered_reader", true, false),
+        ("GRANT pg_read_all_data TO altered_reader", false, true),
+        ("REVOKE pg_read_all_data FROM altered_reader", true, false),
+        ("ALTER ROLE altered_reader SUPERUSER", false, true),
+        ("ALTER ROLE altered_reader NOSUPERUSER", true, false),
+        ("GRANT SELECT ON altered TO altered_reader", false, true),
+        ("ALTER TABLE altered ENABLE ROW LEVEL SECURITY", false, false),
+        ("CREATE POLICY all_of_it ON altered USING (true)", false, false),
+        ("ALTER TABLE altered DISABLE ROW LEVEL SECURITY", false, true),
+        (
+            "ALTER TABLE altered RENAME TO altered_away; CREATE TABLE altered AS TABLE altered_away",
+            true,
+            false,
+        ),
+    ] {
+        // What is changed back before the next look is another test's.
+        let changes = stage.status("stream_catalog_changes");
+        server.run(change);
+        let begun = Instant::now();
+        let mut same = connect(stage.server.address(), "altered_reader", "altered");
+        let now = same.query(read);
+        assert_eq!(now.error().is_some(), is_refused, "{change}");
+        until(change, || {
+            let told = client.query(read);
+            told.error().is_some() == is_refused && told.rows() == now.rows()
+        });
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(3), "{change}: {took:?}");
+        until("it is looked at", || stage.status("stream_catalog_changes") != changes);
+        if is_remembered {
+            stage.until_remembered(&mut client, read, begins);
+        }
+    }
+}
+
+/// Rows of the catalog are then what they were.
+#[test]
+fn what_is_given_and_taken_again_between_two_looks_is_seen_by_what_is_counted() {
+    let stage = Stage::new("taken", "");
+    let mut server = stage.straight();
+    for sql in [
+        "CREATE ROLE taken_reader LOGIN",
+        "CREATE TABLE taken (id int PRIMARY KEY)",
+        "INSERT INTO taken VALUES (7)",
+    ] {
+        server.run(sql);
+    }
+    let read = "/* ttl:3600 */ SELECT * FROM taken";
+    stage.until_remembered(&mut stage.client(), read, "SELECT * FROM taken");
+    let mut client = connect(stage.reloadable.proxy.address(), "taken_reader", "taken");
+    for (given, taken) in [
+        (
+            "GRANT pg_read_all_data TO taken_reader",
+            "REVOKE pg_read_all_data FROM taken_reader",
+        ),
+        (
+            "ALTER ROLE taken_reader SUPERUSER",
+            "ALTER ROLE taken_reader NOSUPERUSER",
+        ),
+    ] {
+        for _ in 0..5 {
+            server.run(given);
+            until("it is let", || client.query(read).error().is_none());
+            client.run(read);
+            server.run(taken);
+            server.run("SELECT pg_stat_force_next_flush()");
+            until("it is refused", || client.query(read).error().is_some());
+        }
+    }
+}
+
+/// A published table without a replica identity could not be changed any more.
+#[test]
+fn no_table_is_published_whose_rows_could_not_be_changed_then() {
+    let stage = Stage::new("identity", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE TABLE bare (n int)",
+        "CREATE TABLE whole (n int)",
+        "ALTER TABLE whole REPLICA IDENTITY FULL",
+        "CREATE TABLE loses (n int PRIMARY KEY)",
+        "CREATE TABLE deferred (n int PRIMARY KEY DEFERRABLE)",
+        "INSERT INTO bare VALUES (1)",
+        "INSERT INTO whole VALUES (1)",
+        "INSERT INTO loses VALUES (1)",
+        "INSERT INTO deferred VALUES (1)",
+    ] {
+        server.run(sql);
+    }
+    let read = |table: &str| format!("/* ttl:3600 */ SELECT n FROM {table}");
+    for table in ["bare", "deferred"] {
+        until("it is asked for", || {
+            client.run(&read(table));
+            let why = stage.remembered(&format!("SELECT n FROM {table}")).1;
+            why.is_some_and(|why| why.contains(&format!("the table {table} is not published")))
+        });
+    }
+    for table in ["whole", "loses"] {
+        stage.until_remembered(&mut client, &read(table), &format!("SELECT n FROM {table}"));
+    }
+    for table in ["bare", "whole", "loses", "deferred"] {
+        server.run(&format!("UPDATE {table} SET n = n + 1"));
+        until(table, || client.ask(&read(table)) == "2");
+        assert_eq!(client.ask(&read(table)), "2");
+    }
+    assert_eq!(stage.remembered("SELECT n FROM bare").0, 0);
+    server.run("ALTER TABLE loses DROP CONSTRAINT loses_pkey");
+    until("it can be changed again", || {
+        server.query("UPDATE loses SET n = 3").error().is_none()
+    });
+    until("it is seen", || client.ask(&read("loses")) == "3");
+    server.run("UPDATE loses SET n = 4");
+    assert_eq!(client.ask(&read("loses")), "4", "it is not remembered any more");
+}
+
+/// A commit that waits for a standby is in the log, and so in the stream, and is seen by nobody yet.
+#[test]
+fn an_answer_that_has_not_seen_what_was_told_before_is_not_kept() {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    let server = SERVER.get_or_init(|| started(&[]));
+    let stage = Stage::at(server, "postgres", "");
+    let (mut client, mut admin) = (stage.client(), stage.straight());
+    admin.run("CREATE TABLE waits (id int PRIMARY KEY, n int)");
+    admin.run("INSERT INTO waits VALUES (1, 0)");
+    let read = "/* ttl:3600 */ SELECT n FROM waits";
+    for round in 1..=3 {
+        let set = |admin: &mut Client, names: &str| {
+            admin.run(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
+            admin.run("SELECT pg_reload_conf()");
+        };
+        stage.until_remembered(&mut client, read, "SELECT n FROM waits");
+        admin.run("SET synchronous_commit = local");
+        set(&mut admin, "nobody");
+        let mut writer = stage.straight();
+        until("it is in force", || {
+            writer.ask("SHOW synchronous_standby_names") == "nobody"
+        });
+        let commits = stage.status("stream_commits");
+        writer.send(&crate::client::query(&format!("UPDATE waits SET n = {round}")));
+        until("it is told", || stage.status("stream_commits") != commits);
+        for _ in 0..20 {
+            assert_eq!(client.ask(read), (round - 1).to_string(), "nobody sees it yet");
+        }
+        set(&mut admin, "");
+        writer.answer();
+        // It was told before it was seen, and is not told again.
+        assert_eq!(client.ask(read), round.to_string());
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_is_begun_anew_and_all_is_old() {
+    let stage = Stage::new("cut", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE cut (id int PRIMARY KEY, n int)");
+    server.run("INSERT INTO cut VALUES (1, 0)");
+    let read = "/* ttl:3600 */ SELECT n FROM cut";
+    for round in 1..=4 {
+        stage.until_remembered(&mut client, read, "SELECT n FROM cut");
+        let beginnings = stage.status("stream_beginnings");
+        // The one for the stream, or the one that asks.
+        let kind = if round % 2 == 0 { "walsender" } else { "client backend" };
+        let ended = server.ask(&format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'forebay stream' \
+             AND datname = 'cut' AND backend_type = '{kind}'"
+        ));
+        assert_eq!(ended, "1");
+        server.run(&format!("UPDATE cut SET n = {round}"));
+        until("it is seen", || client.ask(read) == round.to_string());
+        until("it begins", || stage.status("stream_beginnings") != beginnings);
+    }
+}
+
+/// The server's process is stopped, so that nothing is cut and nothing is told.
+#[test]
+fn a_stream_that_is_behind_is_not_relied_on() {
+    let stage = Stage::new("behind", "max_lag = \"200ms\"\n");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE behind (id int PRIMARY KEY, n int)");
+    server.run("INSERT INTO behind VALUES (1, 0)");
+    let read = "/* ttl:3600 */ SELECT n FROM behind";
+    stage.until_remembered(&mut client, read, "SELECT n FROM behind");
+    let process: i32 = server
+        .ask("SELECT pid FROM pg_stat_activity WHERE datname = 'behind' AND backend_type = 'walsender'")
+        .parse()
+        .unwrap();
+    let signal = |signal| {
+        // SAFETY: it only sends a signal to a process of the server that this test has started.
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+    };
+    for round in 1..=3 {
+        signal(libc::SIGSTOP);
+        server.run(&format!("UPDATE behind SET n = {round}"));
+        let changed = Instant::now();
+        until("it is seen", || client.ask(read) == round.to_string());
+        let took = changed.elapsed();
+        let why = stage.remembered("SELECT n FROM behind").1;
+        signal(libc::SIGCONT);
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        assert_eq!(why.as_deref(), Some("the database's stream is behind"));
+        stage.until_remembered(&mut client, read, "SELECT n FROM behind");
+    }
+}
+
+#[test]
+fn an_idle_database_stays_heard() {
+    let stage = Stage::new("idle", "max_lag = \"100ms\"\n");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE idle (id int PRIMARY KEY)");
+    let read = "/* ttl:3600 */ SELECT count(*) FROM idle";
+    stage.until_remembered(&mut client, read, "SELECT count(*) FROM idle");
+    let (before, begun) = (stage.remembered("SELECT count(*) FROM idle").0, Instant::now());
+    let mut asked = 0;
+    while begun.elapsed() < Duration::from_secs(1) {
+        client.run(read);
+        asked += 1;
+    }
+    let known = stage.remembered("SELECT count(*) FROM idle").0 - before;
+    assert!(known * 10 > asked * 8, "{known} of {asked}");
+}
+
+/// Whoever can't be listened to is never answered from memory, and is told why.
+#[test]
+fn who_cannot_listen_remembers_nothing_and_says_why() {
+    let server = crate::postgres();
+    let text = format!(
+        "upstream = \"postgresql://postgres@{}/postgres\"\nadmin_users = [\"postgres\"]\ncache_memory = \"8MiB\"\ntrust_loopback = true\n\
+         invalidate = \"stream\"\n",
+        server.address()
+    );
+    let reloadable = Reloadable::start(&text, &[]);
+    let mut client = connect(reloadable.proxy.address(), "postgres", "postgres");
+    let read = "/* ttl:3600 */ SELECT count(*) FROM (VALUES (1)) v";
+    let why = |client: &mut Client| {
+        client.run(read);
+        let rows = client.query("SHOW FOREBAY SHARING").rows();
+        let row = rows
+            .into_iter()
+            .find(|row| row[2].as_deref().is_some_and(|text| text.contains("VALUES")));
+        row.and_then(|row| row[13].clone()).unwrap_or_default()
+    };
+    until("it says why", || {
+        why(&mut client) == "the database's stream: away: wal_level is not \"logical\""
+    });
+}
+
+/// Writers straight at the server and through the proxy, and readers: none is told what was no longer true a second before he asked, nor one less
+/// than what he has written himself.
+#[test]
+fn no_answer_is_older_than_it_may_be() {
+    const MAX_LAG: Duration = Duration::from_millis(500);
+    const KEYS: usize = 4;
+    let stage = Stage::new("judged", "max_lag = \"500ms\"\n");
+    let mut server = stage.straight();
+    server.run("CREATE TABLE judged (id int PRIMARY KEY, n bigint)");
+    server.run(&format!(
+        "INSERT INTO judged SELECT i, 0 FROM generate_series(0, {}) i",
+        KEYS - 1
+    ));
+    let read = |key: usize| format!("/* ttl:3600 */ SELECT n FROM judged WHERE id = {key}");
+    stage.until_remembered(&mut stage.client(), &read(0), "SELECT n FROM judged");
+    let is_over = AtomicBool::new(false);
+    let answers = AtomicU64::new(0);
+    // What was acknowledged of each key, and when; one writer each.
+    let history: Vec<parking_lot::Mutex<Vec<(Instant, u64)>>> = (0..KEYS)
+        .map(|_| parking_lot::Mutex::new(vec![(Instant::now(), 0)]))
+        .collect();
+    thread::scope(|scope| {
+        for (key, history) in history.iter().enumerate() {
+            let is_straight = key % 2 == 0;
+            let mut writer = if is_straight { stage.straight() } else { stage.client() };
+            let is_over = &is_over;
+            scope.spawn(move || {
+                for n in 1.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    writer.run(&format!("UPDATE judged SET n = {n} WHERE id = {key}"));
+                    history.lock().push((Instant::now(), n));
+                    if !is_straight {
+                        let own = writer.ask(&read(key));
+                        assert_eq!(own, n.to_string(), "its own");
+                    }
+                    writer.run(&format!("SELECT pg_sleep({})", 0.003 * (n % 5) as f64));
+                }
+            });
+        }
+        for reader in 0..6 {
+            let mut client = stage.client();
+            let (history, is_over, answers) = (&history, &is_over, &answers);
+            scope.spawn(move || {
+                let mut key = reader;
+                while !is_over.load(Ordering::Relaxed) {
+                    key = (key + 1) % KEYS;
+                    let begun = Instant::now();
+                    let told: u64 = client.ask(&read(key)).parse().unwrap();
+                    let bound = if key % 2 == 0 { MAX_LAG } else { Duration::ZERO };
+                    let history = history[key].lock();
+                    let due = history.iter().rev().find(|(at, _)| *at + bound <= begun);
+                    let due = due.map_or(0, |(_, n)| *n);
+                    assert!(told >= due, "key {key}: {told} where {due} was due");
+                    answers.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut ending = stage.straight();
+        for _ in 0..4 {
+            let enough = answers.load(Ordering::Relaxed) + 2_000;
+            until("they are answered", || answers.load(Ordering::Relaxed) >= enough);
+            ending.run(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'judged' AND backend_type = 'walsender'",
+            );
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let known = stage.remembered("SELECT n FROM judged").0;
+    let answers = answers.load(Ordering::Relaxed);
+    assert!(known > 100, "{known} of {answers}");
+    println!(
+        "{known} of {answers} from memory, the stream was begun {} times",
+        stage.status("stream_beginnings")
+    );
+}
