@@ -97,7 +97,7 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// Whether what was asked behind these two [answers](ASK_SNAPSHOT) has seen all commits that had been told when it began.
+    /// Whether what was asked behind these two [answers](super::ASK_SNAPSHOT) has seen all commits that had been told when it began.
     pub(crate) fn holds(&self, snapshot: &str, server: &str) -> bool {
         *self.server == *server
             && Snapshot::parse(snapshot)

@@ -430,6 +430,142 @@ fn an_idle_database_stays_heard() {
     assert!(known * 10 > asked * 8, "{known} of {asked}");
 }
 
+/// What it has changed before is told in part, or not at all.
+#[test]
+fn a_transaction_that_began_before_its_table_was_published_is_waited_for() {
+    let stage = Stage::new("before", "");
+    let (mut client, mut server, mut writer) = (stage.client(), stage.straight(), stage.straight());
+    server.run("CREATE TABLE before_it (id int PRIMARY KEY, n int)");
+    server.run("CREATE TABLE first_of_all (id int PRIMARY KEY, n int)");
+    server.run("INSERT INTO before_it VALUES (1, 0)");
+    let read = "/* ttl:3600 */ SELECT n FROM before_it";
+    stage.until_remembered(
+        &mut client,
+        "/* ttl:3600 */ SELECT n FROM first_of_all",
+        "SELECT n FROM first_of_all",
+    );
+    writer.run("BEGIN");
+    writer.run("UPDATE before_it SET n = 1");
+    let published = "SELECT count(*) FROM pg_publication_tables WHERE tablename = 'before_it'";
+    until("it is published", || {
+        client.run(read);
+        server.ask(published) == "1"
+    });
+    // Others are relied on meanwhile, and what is published is looked at again.
+    server.run("CREATE TABLE looked_at (n int)");
+    let changes = stage.status("stream_catalog_changes");
+    until("it is looked at", || stage.status("stream_catalog_changes") != changes);
+    stage.until_remembered(
+        &mut client,
+        "/* ttl:3600 */ SELECT n FROM first_of_all",
+        "SELECT n FROM first_of_all",
+    );
+    for _ in 0..20 {
+        assert_eq!(client.ask(read), "0");
+    }
+    assert_eq!(stage.remembered("SELECT n FROM before_it").0, 0);
+    writer.run("COMMIT");
+    assert_eq!(client.ask(read), "1");
+    stage.until_remembered(&mut client, read, "SELECT n FROM before_it");
+    assert_eq!(client.ask(read), "1");
+}
+
+#[test]
+fn a_row_of_any_length_is_a_change() {
+    let stage = Stage::new("long", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE long (id int PRIMARY KEY, n int, t text)");
+    server.run("INSERT INTO long VALUES (1, 0, '')");
+    let read = "/* ttl:3600 */ SELECT n FROM long";
+    for n in 1..=3 {
+        stage.until_remembered(&mut client, read, "SELECT n FROM long");
+        server.run(&format!("UPDATE long SET n = {n}, t = repeat('{n}', 3000000)"));
+        until("it is seen", || client.ask(read) == n.to_string());
+    }
+    assert_eq!(stage.status("stream_beginnings"), "1");
+}
+
+#[test]
+fn a_slot_that_holds_back_too_much_of_the_log_is_dropped() {
+    let stage = Stage::new("held", "max_wal = \"1MiB\"\n");
+    let (mut client, mut server, mut writer) = (stage.client(), stage.straight(), stage.straight());
+    server.run("CREATE TABLE held (id int PRIMARY KEY, n text)");
+    let read = "/* ttl:3600 */ SELECT count(*) FROM held";
+    stage.until_remembered(&mut client, read, "SELECT count(*) FROM held");
+    // What is not ended is to be read again from its beginning.
+    writer.run("BEGIN");
+    writer.run("INSERT INTO held VALUES (0, '')");
+    let beginnings = stage.status("stream_beginnings");
+    let mut id = 0;
+    until("it holds back too much", || {
+        id += 1;
+        server.run(&format!(
+            "INSERT INTO held SELECT {id}, string_agg(md5(random()::text), '') FROM generate_series(1, 3000)"
+        ));
+        stage
+            .status("stream")
+            .contains("bytes of the database's log, and may 1048576")
+    });
+    writer.run("COMMIT");
+    until("it begins anew", || stage.status("stream_beginnings") != beginnings);
+    stage.until_remembered(&mut client, read, "SELECT count(*) FROM held");
+    assert_eq!(client.ask(read), (id + 1).to_string());
+}
+
+#[test]
+fn of_a_given_publication_that_is_remembered_which_it_tells_whole() {
+    let stage = Stage::new("given", "publication = \"some'one's\"\n");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE TABLE whole (id int PRIMARY KEY, n int)",
+        "CREATE TABLE filtered (id int PRIMARY KEY, n int)",
+        "CREATE TABLE other (id int PRIMARY KEY, n int)",
+        "INSERT INTO whole VALUES (1, 0)",
+        "INSERT INTO filtered VALUES (1, 0)",
+        "INSERT INTO other VALUES (1, 0)",
+    ] {
+        server.run(sql);
+    }
+    let read = |table: &str| format!("/* ttl:3600 */ SELECT n FROM {table}");
+    let stands = |client: &mut Client, words: &str| {
+        until(words, || {
+            client.run(&read("whole"));
+            stage.status("stream").contains(words)
+        });
+    };
+    stands(&mut client, "there is no publication \"some'one's\"");
+    server.run(
+        "CREATE PUBLICATION \"some'one's\" FOR TABLE whole, filtered WHERE (id > 1) WITH (publish = 'insert, update, delete')",
+    );
+    stands(&mut client, "does not tell all");
+    server.run("ALTER PUBLICATION \"some'one's\" SET (publish = 'insert, update, delete, truncate', publish_via_partition_root)");
+    stands(&mut client, "does not tell all");
+    server.run("ALTER PUBLICATION \"some'one's\" SET (publish_via_partition_root = false)");
+    stage.until_remembered(&mut client, &read("whole"), "SELECT n FROM whole");
+    for n in 1..=5 {
+        for table in ["whole", "filtered", "other"] {
+            client.run(&read(table));
+            client.run(&read(table));
+            server.run(&format!("UPDATE {table} SET n = {n}"));
+        }
+        until("it is told", || client.ask(&read("whole")) == n.to_string());
+        assert_eq!(client.ask(&read("filtered")), n.to_string());
+        assert_eq!(client.ask(&read("other")), n.to_string());
+    }
+    for table in ["filtered", "other"] {
+        let (count, why) = stage.remembered(&format!("SELECT n FROM {table}"));
+        assert_eq!(count, 0, "{table}");
+        assert!(why.is_some_and(|why| why.contains("is not published")), "{table}");
+    }
+    assert_eq!(server.ask("SELECT count(*) FROM pg_publication"), "1", "none is made");
+    // What is taken out is not told any more.
+    stage.until_remembered(&mut client, &read("whole"), "SELECT n FROM whole");
+    server.run("ALTER PUBLICATION \"some'one's\" DROP TABLE whole");
+    until("it is seen", || stage.remembered("SELECT n FROM whole").1.is_some());
+    server.run("UPDATE whole SET n = 9");
+    assert_eq!(client.ask(&read("whole")), "9");
+}
+
 /// Whoever can't be listened to is never answered from memory, and is told why.
 #[test]
 fn who_cannot_listen_remembers_nothing_and_says_why() {
