@@ -44,6 +44,8 @@ const HISTORIES: [(&str, &str); 2] = [
     ("FOREBAY_HISTORIES_CLIENTS", "100"),
     ("FOREBAY_HISTORIES_SECONDS", "60"),
 ];
+/// How long it is judged how old answers are that the proxy has remembered.
+const FRESHNESS_SECONDS: &str = "600";
 /// How long caches of several processes are killed, stopped and cut off.
 const FLEET_SECONDS: &str = "180";
 /// What the lab runs at its usual length in a long run.
@@ -139,6 +141,7 @@ pub(crate) fn run(extent: Extent) -> bool {
         steps.step("ten minutes of chaos", ten_minutes_of_chaos);
         steps.step("a minute of histories", a_minute_of_histories);
         steps.step("a fleet of caches", a_fleet_of_caches);
+        steps.step("ten minutes of remembered answers", ten_minutes_of_remembered_answers);
         for soak in SOAKS {
             steps.command(
                 soak,
@@ -292,6 +295,13 @@ fn a_million_statements() -> Outcome {
     ];
     let test = cargo(test).set("FOREBAY_CASES", LONG_CASES);
     run_tests(&test, &["generated_statements", "--nocapture"])
+}
+
+/// Answers that the proxy has remembered, of a database that tells of its changes, while all of it is disturbed, of a seed that it prints.
+fn ten_minutes_of_remembered_answers() -> Outcome {
+    let test = cargo(["test", "--release", "--package", "forebay-server", "--test", "proxy"]);
+    let test = test.set("FOREBAY_FRESHNESS_SECONDS", FRESHNESS_SECONDS);
+    run_tests(&test, &["freshness::", "--nocapture"])
 }
 
 /// Caches of several processes, of a seed that they print: what one has invalidated no other serves after the bound.

@@ -21,6 +21,8 @@ mod databases;
 mod deadlines;
 #[path = "proxy/ends.rs"]
 mod ends;
+#[path = "proxy/freshness.rs"]
+mod freshness;
 #[path = "proxy/greeting.rs"]
 mod greeting;
 #[path = "proxy/handover.rs"]

@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use testbed::Postgres;
 
 use crate::client::Client;
@@ -13,7 +12,7 @@ use crate::crowd::until;
 use crate::reload::Reloadable;
 
 /// A server that writes its log for subscribers.
-fn started(settings: &[(&str, &str)]) -> Postgres {
+pub(crate) fn started(settings: &[(&str, &str)]) -> Postgres {
     let own = [
         ("wal_level", "logical"),
         ("max_wal_senders", "40"),
@@ -35,10 +34,12 @@ fn shared() -> &'static Postgres {
 }
 
 /// A database of its own, and a proxy that listens to it.
-struct Stage {
-    server: &'static Postgres,
+pub(crate) struct Stage {
+    pub(crate) server: &'static Postgres,
     name: &'static str,
-    reloadable: Reloadable,
+    pub(crate) reloadable: Reloadable,
+    /// It needs no server connection once it is there.
+    console: Mutex<Client>,
 }
 
 impl Stage {
@@ -46,7 +47,7 @@ impl Stage {
         Self::at(shared(), name, lines)
     }
 
-    fn at(server: &'static Postgres, name: &'static str, lines: &str) -> Self {
+    pub(crate) fn at(server: &'static Postgres, name: &'static str, lines: &str) -> Self {
         if name != "postgres" {
             connect(server.address(), "postgres", "postgres").run(&format!("CREATE DATABASE {name}"));
         }
@@ -55,33 +56,36 @@ impl Stage {
              invalidate = \"stream\"\n{lines}",
             server.address()
         );
+        let reloadable = Reloadable::start(&text, &[]);
+        let console = Mutex::new(connect(reloadable.proxy.address(), "postgres", name));
         Self {
             server,
             name,
-            reloadable: Reloadable::start(&text, &[]),
+            reloadable,
+            console,
         }
     }
 
     /// Through the proxy.
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         connect(self.reloadable.proxy.address(), "postgres", self.name)
     }
 
-    fn straight(&self) -> Client {
+    pub(crate) fn straight(&self) -> Client {
         connect(self.server.address(), "postgres", self.name)
     }
 
     /// What the console says of it.
-    fn status(&self, name: &str) -> String {
-        let shown = self.client().query("SHOW FOREBAY STATUS").expect("shown");
+    pub(crate) fn status(&self, name: &str) -> String {
+        let shown = self.console.lock().query("SHOW FOREBAY STATUS").expect("shown");
         let wanted = format!("{name} {}", self.name);
         let row = shown.rows().into_iter().find(|row| row[0].as_deref() == Some(&*wanted));
         row.and_then(|row| row[1].clone()).unwrap_or_default()
     }
 
     /// How often what begins like this was answered from memory, and why it is not.
-    fn remembered(&self, begins: &str) -> (u64, Option<String>) {
-        let shown = self.client().query("SHOW FOREBAY SHARING").expect("shown");
+    pub(crate) fn remembered(&self, begins: &str) -> (u64, Option<String>) {
+        let shown = self.console.lock().query("SHOW FOREBAY SHARING").expect("shown");
         let rows = shown.rows().into_iter();
         let of = rows.filter(|row| row[2].as_deref().is_some_and(|text| text.starts_with(begins)));
         of.fold((0, None), |(sum, _), row| {
@@ -90,7 +94,7 @@ impl Stage {
         })
     }
 
-    fn until_remembered(&self, client: &mut Client, text: &str, begins: &str) {
+    pub(crate) fn until_remembered(&self, client: &mut Client, text: &str, begins: &str) {
         let before = self.remembered(begins).0;
         let mut said = None;
         until("it is remembered", || {
@@ -589,82 +593,4 @@ fn who_cannot_listen_remembers_nothing_and_says_why() {
     until("it says why", || {
         why(&mut client) == "the database's stream: away: wal_level is not \"logical\""
     });
-}
-
-/// Writers straight at the server and through the proxy, and readers: none is told what was no longer true a second before he asked, nor one less
-/// than what he has written himself.
-#[test]
-fn no_answer_is_older_than_it_may_be() {
-    const MAX_LAG: Duration = Duration::from_millis(500);
-    const KEYS: usize = 4;
-    let stage = Stage::new("judged", "max_lag = \"500ms\"\n");
-    let mut server = stage.straight();
-    server.run("CREATE TABLE judged (id int PRIMARY KEY, n bigint)");
-    server.run(&format!(
-        "INSERT INTO judged SELECT i, 0 FROM generate_series(0, {}) i",
-        KEYS - 1
-    ));
-    let read = |key: usize| format!("/* ttl:3600 */ SELECT n FROM judged WHERE id = {key}");
-    stage.until_remembered(&mut stage.client(), &read(0), "SELECT n FROM judged");
-    let is_over = AtomicBool::new(false);
-    let answers = AtomicU64::new(0);
-    // What was acknowledged of each key, and when; one writer each.
-    let history: Vec<parking_lot::Mutex<Vec<(Instant, u64)>>> = (0..KEYS)
-        .map(|_| parking_lot::Mutex::new(vec![(Instant::now(), 0)]))
-        .collect();
-    thread::scope(|scope| {
-        for (key, history) in history.iter().enumerate() {
-            let is_straight = key % 2 == 0;
-            let mut writer = if is_straight { stage.straight() } else { stage.client() };
-            let is_over = &is_over;
-            scope.spawn(move || {
-                for n in 1.. {
-                    if is_over.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    writer.run(&format!("UPDATE judged SET n = {n} WHERE id = {key}"));
-                    history.lock().push((Instant::now(), n));
-                    if !is_straight {
-                        let own = writer.ask(&read(key));
-                        assert_eq!(own, n.to_string(), "its own");
-                    }
-                    writer.run(&format!("SELECT pg_sleep({})", 0.003 * (n % 5) as f64));
-                }
-            });
-        }
-        for reader in 0..6 {
-            let mut client = stage.client();
-            let (history, is_over, answers) = (&history, &is_over, &answers);
-            scope.spawn(move || {
-                let mut key = reader;
-                while !is_over.load(Ordering::Relaxed) {
-                    key = (key + 1) % KEYS;
-                    let begun = Instant::now();
-                    let told: u64 = client.ask(&read(key)).parse().unwrap();
-                    let bound = if key % 2 == 0 { MAX_LAG } else { Duration::ZERO };
-                    let history = history[key].lock();
-                    let due = history.iter().rev().find(|(at, _)| *at + bound <= begun);
-                    let due = due.map_or(0, |(_, n)| *n);
-                    assert!(told >= due, "key {key}: {told} where {due} was due");
-                    answers.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        let mut ending = stage.straight();
-        for _ in 0..4 {
-            let enough = answers.load(Ordering::Relaxed) + 2_000;
-            until("they are answered", || answers.load(Ordering::Relaxed) >= enough);
-            ending.run(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'judged' AND backend_type = 'walsender'",
-            );
-        }
-        is_over.store(true, Ordering::Relaxed);
-    });
-    let known = stage.remembered("SELECT n FROM judged").0;
-    let answers = answers.load(Ordering::Relaxed);
-    assert!(known > 100, "{known} of {answers}");
-    println!(
-        "{known} of {answers} from memory, the stream was begun {} times",
-        stage.status("stream_beginnings")
-    );
 }
