@@ -196,6 +196,15 @@ where
         Q: ToOwned<Owned = K> + ?Sized,
     {
         self.used(key);
+        self.told_hit(key, state);
+    }
+
+    /// The same where the use of the key is recorded already.
+    #[inline]
+    pub(super) fn told_hit<Q>(&self, key: &Q, state: State)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
         self.events.tell(|| Event::Hit {
             key: key.to_owned(),
             state,

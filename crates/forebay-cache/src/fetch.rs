@@ -346,12 +346,15 @@ where
             // A tag of it may have been invalidated meanwhile: then it is for those who waited.
             let holds = || landed.tagged.as_ref().is_none_or(|tagged| tagged.holds());
             self.flights.land(*hash, flight, || {
-                holds().then(|| {
-                    let filled = for_tiers
-                        .take()
-                        .map(|prepared| self.tiers.fill(prepared, leg.lease, holds));
-                    (filled, self.shelve(*hash, key, weight, &mut entry))
-                })
+                if !holds() {
+                    // What is known may still be served, of other tags, and has yet to be refreshed.
+                    self.store.peek(*hash, key, Record::unclaim);
+                    return None;
+                }
+                let filled = for_tiers
+                    .take()
+                    .map(|prepared| self.tiers.fill(prepared, leg.lease, holds));
+                Some((filled, self.shelve(*hash, key, weight, &mut entry)))
             })
         };
         let kept = match catch_unwind(AssertUnwindSafe(kept)) {

@@ -249,7 +249,7 @@ use std::time::Duration;
 
 use self::core::Core;
 use self::fetch::Departure;
-use self::lookup::{Waiting, served};
+use self::lookup::{Ashore, Waiting, served};
 use forebay_batch::load::Key;
 
 /// Keeps what a source answered, and asks it once for what many want.
@@ -396,7 +396,7 @@ where
         let mut departure = Departure::new(&self.core);
         let mut answers = Vec::new();
         // Those that fly for this caller, and where their answers belong.
-        let mut flying = VecDeque::new();
+        let mut flying: VecDeque<(usize, Waiting<K, V, E>)> = VecDeque::new();
         let keys: Vec<K> = keys.into_iter().collect();
         for key in keys {
             let hash = self.core.store.hash(&key);
@@ -411,13 +411,15 @@ where
                             flying.push_back((answers.len(), waiting));
                             break None;
                         }
-                        Err(Err(CacheError::Overloaded)) if !flying.is_empty() => {
-                            // It is this caller's own keys that are too many: the next ones go when the first have landed.
+                        Err(Ashore::Answered(answer)) => break Some(Ok(answer)),
+                        Err(Ashore::Full(key)) => {
+                            // If it is this caller's own keys that are too many, the next ones go when the first have landed.
                             drop(std::mem::replace(&mut departure, Departure::new(&self.core)));
-                            let (at, waiting): (usize, Waiting<K, V, E>) = flying.pop_front().expect("some fly");
-                            answers[at] = Some(waiting.landed().await);
+                            let Some((at, first)) = flying.pop_front() else {
+                                break Some(self.core.refused(hash, &key));
+                            };
+                            answers[at] = Some(first.landed().await);
                         }
-                        Err(at_once) => break Some(at_once),
                     }
                 },
             };

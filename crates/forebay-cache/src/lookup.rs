@@ -26,8 +26,13 @@ use super::waits::{self, Circle};
 use forebay_batch::load::Key;
 use forebay_batch::panics::quietly;
 
-/// The end of a lookup that needs no flight.
-pub(super) type AtOnce<V, E> = Result<Answer<V>, CacheError<E>>;
+/// Why a reader is on no flight.
+pub(super) enum Ashore<K, V> {
+    /// It needs none: the answer has come meanwhile.
+    Answered(Answer<V>),
+    /// There are as many flights as there may be.
+    Full(K),
+}
 
 /// A reader on a flight; leaving it in any way is noticed.
 pub(super) struct Waiting<K, V, E>
@@ -157,13 +162,13 @@ where
     }
 
     /// Gets a reader whom memory could not answer onto a flight, or the answer that has come meanwhile. A flight that was
-    /// begun is in `begun`, and must depart.
+    /// begun is in `begun`, and must depart. Who finds no room boards again, or is [`refused`](Self::refused).
     pub(super) fn board(
         self: &Arc<Self>,
         hash: u64,
         key: K,
         begun: &mut Vec<Leg<K, V, E>>,
-    ) -> Result<Waiting<K, V, E>, AtOnce<V, E>> {
+    ) -> Result<Waiting<K, V, E>, Ashore<K, V>> {
         self.board_as_of(self.asked(), hash, key, begun)
     }
 
@@ -174,20 +179,17 @@ where
         hash: u64,
         key: K,
         begun: &mut Vec<Leg<K, V, E>>,
-    ) -> Result<Waiting<K, V, E>, AtOnce<V, E>> {
+    ) -> Result<Waiting<K, V, E>, Ashore<K, V>> {
         loop {
             let kept = self.flights.kept(hash);
             if let Some(answer) = self.glance(hash, &key, served) {
-                return Err(Ok(answer));
+                self.told_hit(&key, answer.state);
+                return Err(Ashore::Answered(answer));
             }
             let begin = |number| Flight::new(number, false);
             match self.flights.board(hash, &key, kept, begin, |flight| self.join(flight)) {
                 Boarded::LookAgain => continue,
-                Boarded::Full => {
-                    self.missed(hash, &key, false);
-                    let rescued = self.rescue(hash, &key);
-                    return Err(rescued.ok_or(CacheError::Overloaded));
-                }
+                Boarded::Full => return Err(Ashore::Full(key)),
                 Boarded::Joined(flight) => {
                     count(&self.counters.joined);
                     let waiting = self.waiting(hash, key, flight, asked);
@@ -205,6 +207,12 @@ where
                 }
             }
         }
+    }
+
+    /// The end of a lookup for which there is no flight: what rescues from that.
+    pub(super) fn refused(&self, hash: u64, key: &K) -> Result<Answer<V>, CacheError<E>> {
+        self.missed(hash, key, false);
+        self.rescue(hash, key).ok_or(CacheError::Overloaded)
     }
 
     /// A lookup was not answered from memory.
@@ -254,7 +262,8 @@ where
         drop(departure);
         match boarded {
             Ok(waiting) => waiting.landed().await,
-            Err(at_once) => at_once,
+            Err(Ashore::Answered(answer)) => Ok(answer),
+            Err(Ashore::Full(key)) => self.refused(hash, &key),
         }
     }
 

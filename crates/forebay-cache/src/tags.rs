@@ -5,28 +5,36 @@
 //! - Moments are counted, not timed: what was fetched by a fetch that began before a tag was invalidated never holds again, and what
 //!   was fetched by one that began after it does, whatever clocks do.
 //! - Memory is bounded by the tags of the entries that are there: a tag that nobody carries is forgotten, and what a flight in the air may
-//!   yet bring with it is taken for invalidated if anything that was forgotten was invalidated since that flight began.
+//!   yet bring with it is taken for invalidated if anything that was forgotten was invalidated since that flight began. To forget takes a
+//!   look at one part of the tags in [`PARTS`], so that nobody waits for long, however many there are.
 //!
 //! Does not know entries, flights or keys.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Below so many tags nothing is forgotten.
-const FORGETS_FROM: usize = 1_024;
+/// Each has a lock of its own.
+const PARTS: usize = 256;
+
+/// Below so many tags of a part nothing is forgotten.
+const FORGETS_FROM: usize = 8;
 
 /// All tags of a cache.
 pub(super) struct Tags {
     /// How many times a tag was invalidated: the present moment.
     now: AtomicU64,
-    table: Mutex<Table>,
+    /// Chooses a tag's part.
+    hasher: RandomState,
+    parts: Box<[Mutex<Part>]>,
 }
 
-struct Table {
+/// Some of the tags, by their hashes.
+struct Part {
     known: HashMap<Arc<str>, Arc<Tag>, RandomState>,
     /// When a tag that is forgotten was last invalidated.
     forgotten: u64,
@@ -50,12 +58,13 @@ impl Tags {
     pub(super) fn new() -> Self {
         Self {
             now: AtomicU64::new(0),
-            table: Mutex::new(Table {
-                known: HashMap::default(),
-                forgotten: 0,
-                forgets_at: FORGETS_FROM,
-            }),
+            hasher: RandomState::new(),
+            parts: (0..PARTS).map(|_| Mutex::new(Part::new())).collect(),
         }
+    }
+
+    fn part(&self, name: &str) -> &Mutex<Part> {
+        &self.parts[self.hasher.hash_one(name) as usize % PARTS]
     }
 
     /// The present moment. What is fetched from now on knows of all that was invalidated before.
@@ -65,29 +74,35 @@ impl Tags {
 
     /// What an entry with these tags remembers, whose fetch began at that moment.
     pub(super) fn tagged(&self, names: &[Arc<str>], since: u64) -> Tagged {
-        let mut table = self.table.lock();
-        let tags = names.iter().map(|name| table.tag(name)).collect();
+        let tags = names.iter().map(|name| self.part(name).lock().tag(name)).collect();
         Tagged { tags, since }
     }
 
     /// What has this tag and is known now does not hold any more.
     pub(super) fn invalidate(&self, name: &str) {
-        let mut table = self.table.lock();
-        let tag = table.tag(&Arc::from(name));
-        // Only who has the lock writes it.
-        let moment = self.now.load(Ordering::Relaxed) + 1;
-        self.now.store(moment, Ordering::Release);
+        let mut part = self.part(name).lock();
+        let tag = part.tag(&Arc::from(name));
+        // Under the lock, so that of one tag the later moment is written later.
+        let moment = self.now.fetch_add(1, Ordering::AcqRel) + 1;
         tag.invalidated_at.store(moment, Ordering::Release);
     }
 
     /// How many are remembered.
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.table.lock().known.len()
+        self.parts.iter().map(|part| part.lock().known.len()).sum()
     }
 }
 
-impl Table {
+impl Part {
+    fn new() -> Self {
+        Self {
+            known: HashMap::default(),
+            forgotten: 0,
+            forgets_at: FORGETS_FROM,
+        }
+    }
+
     fn tag(&mut self, name: &Arc<str>) -> Arc<Tag> {
         if let Some(tag) = self.known.get(name) {
             return Arc::clone(tag);
@@ -180,7 +195,11 @@ mod tests {
         for n in 0..10_000 {
             tags.invalidate(&format!("tag{n}"));
         }
-        assert!(tags.len() <= FORGETS_FROM + 1, "{} are remembered", tags.len());
+        assert!(
+            tags.len() <= PARTS * FORGETS_FROM + 2 * kept.len(),
+            "{} are remembered",
+            tags.len()
+        );
         assert!(kept.iter().all(Tagged::holds), "others are not concerned");
         assert!(!tags.tagged(&names(&["tag5"]), began).holds());
         assert!(tags.tagged(&names(&["tag5"]), tags.now()).holds());

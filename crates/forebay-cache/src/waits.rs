@@ -4,21 +4,39 @@
 //! are between them: the last one that would close such a circle is told so at once. What waits elsewhere (in a task that the fetch spawns,
 //! or for something that is no cache) is not known here.
 //!
-//! A wait-for graph (Holt, "Some Deadlock Properties of Computer Systems", ACM Computing Surveys, 1972): its nodes are flights, and it has an
-//! edge for each flight of a fetch to each flight that the fetch waits for. It is touched only by gets inside of fetches.
+//! A wait-for graph (Holt, "Some Deadlock Properties of Computer Systems", ACM Computing Surveys, 1972): its nodes are fetches, and it has an
+//! edge for each flight that a fetch waits for, to the fetch of that flight. A fetch of many flights is one node, so that its waits cost no more
+//! for its flights: each one, but for the first, takes a look into a table. It is touched only by gets inside of fetches.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use derive_where::derive_where;
 use parking_lot::Mutex;
 
 /// A flight, of all caches.
 pub(super) type FlightId = u64;
 
+/// A fetch of some flights, of all caches.
+type FetchId = u64;
+
 static IDS: AtomicU64 = AtomicU64::new(1);
-static WAITS: Mutex<Option<HashMap<FlightId, Vec<FlightId>>>> = Mutex::new(None);
+static WAITS: Mutex<Option<Waits>> = Mutex::new(None);
+
+/// For so many flights the table keeps its room when it is empty.
+const ROOM_KEPT: usize = 1_024;
+
+/// Of the fetches that wait, or have waited and go on.
+#[derive(Default)]
+struct Waits {
+    /// By whom a flight is flown.
+    flown_by: HashMap<FlightId, FetchId>,
+    /// For which flights a fetch waits, and how often.
+    waiting: HashMap<FetchId, HashMap<FlightId, usize>>,
+}
 
 tokio::task_local! {
     static FETCH: Arc<Fetch>;
@@ -30,7 +48,10 @@ pub(super) fn new_id() -> FlightId {
 
 /// A fetch that is polled in this task.
 struct Fetch {
+    id: FetchId,
     flights: Vec<FlightId>,
+    /// Whether the graph has it. Changed under its lock.
+    has_waited: AtomicBool,
     /// Something that is dropped when the fetch begins to wait for a flight: another fetch can go on while this one cannot.
     until_it_waits: Arc<Held>,
 }
@@ -41,16 +62,19 @@ pub(super) type Held = Mutex<Option<Box<dyn Send>>>;
 /// Polls the fetch of these flights. What is in `until_it_waits` is dropped once it waits for another flight.
 pub(super) async fn fetching<F: Future>(flights: Vec<FlightId>, until_it_waits: Arc<Held>, fetch: F) -> F::Output {
     let scope = Fetch {
+        id: new_id(),
         flights,
+        has_waited: AtomicBool::new(false),
         until_it_waits,
     };
     FETCH.scope(Arc::new(scope), fetch).await
 }
 
 /// A wait of a fetch, until it is dropped.
-#[derive(Debug)]
+#[derive_where(Debug)]
 pub(super) struct Wait {
-    of: Vec<FlightId>,
+    #[derive_where(skip)]
+    of: Arc<Fetch>,
     on: FlightId,
 }
 
@@ -68,34 +92,40 @@ pub(super) fn wait(on: FlightId) -> Result<Option<Wait>, Circle> {
 }
 
 impl Fetch {
-    fn waits(&self, on: FlightId) -> Result<Wait, Circle> {
+    fn waits(self: Arc<Self>, on: FlightId) -> Result<Wait, Circle> {
         {
             let mut waits = WAITS.lock();
             let waits = waits.get_or_insert_default();
-            if self.is_waited_for_by(on, waits) {
+            if !self.has_waited.swap(true, Ordering::Relaxed) {
+                waits
+                    .flown_by
+                    .extend(self.flights.iter().map(|flight| (*flight, self.id)));
+            }
+            if waits.leads_to(on, self.id) {
                 return Err(Circle);
             }
-            for flight in &self.flights {
-                waits.entry(*flight).or_default().push(on);
-            }
+            *waits.waiting.entry(self.id).or_default().entry(on).or_default() += 1;
         }
         // To drop it is others' code, which may begin fetches.
         let freed = self.until_it_waits.lock().take();
         drop(freed);
-        Ok(Wait {
-            of: self.flights.clone(),
-            on,
-        })
+        Ok(Wait { of: self, on })
     }
+}
 
-    fn is_waited_for_by(&self, other: FlightId, waits: &HashMap<FlightId, Vec<FlightId>>) -> bool {
-        let (mut to_see, mut seen) = (vec![other], HashSet::new());
+impl Waits {
+    /// Whether who waits for that flight waits for that fetch.
+    fn leads_to(&self, on: FlightId, fetch: FetchId) -> bool {
+        let (mut to_see, mut seen) = (vec![on], HashSet::new());
         while let Some(flight) = to_see.pop() {
-            if self.flights.contains(&flight) {
+            let Some(flown_by) = self.flown_by.get(&flight) else {
+                continue;
+            };
+            if *flown_by == fetch {
                 return true;
             }
-            if seen.insert(flight) {
-                to_see.extend(waits.get(&flight).into_iter().flatten());
+            if seen.insert(*flown_by) {
+                to_see.extend(self.waiting.get(flown_by).into_iter().flat_map(HashMap::keys));
             }
         }
         false
@@ -106,15 +136,34 @@ impl Drop for Wait {
     fn drop(&mut self) {
         let mut waits = WAITS.lock();
         let Some(waits) = &mut *waits else { return };
-        for flight in &self.of {
-            if let Some(on) = waits.get_mut(flight) {
-                if let Some(at) = on.iter().position(|other| *other == self.on) {
-                    on.swap_remove(at);
-                }
-                if on.is_empty() {
-                    waits.remove(flight);
-                }
+        let Some(on) = waits.waiting.get_mut(&self.of.id) else {
+            return;
+        };
+        if let Entry::Occupied(mut times) = on.entry(self.on) {
+            *times.get_mut() -= 1;
+            if *times.get() == 0 {
+                times.remove();
             }
+        }
+        if on.is_empty() {
+            waits.waiting.remove(&self.of.id);
+        }
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        if !*self.has_waited.get_mut() {
+            return;
+        }
+        let mut waits = WAITS.lock();
+        let Some(known) = &mut *waits else { return };
+        for flight in &self.flights {
+            known.flown_by.remove(flight);
+        }
+        if known.flown_by.is_empty() && known.flown_by.capacity() > ROOM_KEPT {
+            // Gives back what a spike took. Who waits is in the other table only while it is in this one.
+            *waits = None;
         }
     }
 }
@@ -145,7 +194,7 @@ mod tests {
         assert!(
             [one, other, third, far]
                 .iter()
-                .all(|flight| !waits.contains_key(flight))
+                .all(|flight| !waits.flown_by.contains_key(flight))
         );
     }
 

@@ -192,17 +192,18 @@ where
 
     /// Forgets a key. The next load in this scope is answered by a fetch that begins after this call.
     pub fn clear(&self, key: &K) {
+        // First: a load that comes in between, and is on an older fetch, is forgotten with what is known.
+        self.engine.invalidate(key);
         let forgotten = self.memory.lock().of.remove_entry(key);
         drop(forgotten);
-        self.engine.invalidate(key);
     }
 
     /// Forgets all keys, as [`clear`](Self::clear) forgets one.
     pub fn clear_all(&self) {
+        // Also those that are not remembered here: the next load of one may not join what others began before.
+        self.engine.invalidate_all();
         let forgotten = std::mem::take(&mut self.memory.lock().of);
-        for key in forgotten.keys() {
-            self.engine.invalidate(key);
-        }
+        drop(forgotten);
     }
 }
 

@@ -158,6 +158,23 @@ async fn after_clear_nothing_old_comes_back() {
     }
 }
 
+/// Also what this scope has never asked for, or has had no room for.
+#[tokio::test]
+async fn after_clear_all_nobodys_older_fetch_is_joined() {
+    let gate = Gate::shut();
+    let loader = Loader::builder().max_in_flight(2).build(gate.doubling());
+    let scope = loader.scope();
+    let elsewhere = loader.register(1);
+    settle().await;
+    scope.clear_all();
+    let mut after = Box::pin(scope.load(1));
+    assert!(poll_once(&mut after).is_pending());
+    settle().await;
+    assert_eq!(gate.seen(), [vec![1], vec![1]]);
+    gate.let_through(2);
+    assert_eq!((elsewhere.await.unwrap(), after.await.unwrap()), (Some(2), Some(2)));
+}
+
 #[tokio::test]
 async fn a_cancelled_load_of_a_scope_is_cancelled_and_can_be_asked_for_again() {
     let gate = Gate::shut();

@@ -150,3 +150,29 @@ async fn who_had_to_go_is_told() {
     assert_eq!((gone, left.len()), (expected, 3));
     assert_eq!(cache.stats().evictions, 7);
 }
+
+/// Where the entry comes while the reader has none to wait for.
+#[tokio::test(start_paused = true)]
+async fn a_hit_is_told_that_comes_after_a_look_that_found_nothing() {
+    let database = Database::shut();
+    let cache = lasting(&database).max_flights(1).build();
+    let mut events = cache.events();
+    let many = {
+        let cache = cache.clone();
+        tokio::spawn(async move { cache.get_many([1, 2]).await })
+    };
+    settle().await;
+    cache.insert(2, 20).await;
+    database.let_through(1);
+    many.await.unwrap();
+    drop(cache);
+    let (mut hits, mut misses) = (Vec::new(), Vec::new());
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Hit { key, .. } => hits.push(key),
+            Event::Missed { key, .. } => misses.push(key),
+            _ => {}
+        }
+    }
+    assert_eq!((hits, misses), (vec![2], vec![1]));
+}

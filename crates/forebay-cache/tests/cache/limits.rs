@@ -267,3 +267,23 @@ async fn a_callers_own_many_keys_wait_for_one_another_and_not_for_strangers() {
     shut.let_through(1);
     other.await.unwrap().unwrap();
 }
+
+/// Each look at whether there is room was a miss, and one of an expired entry was answered by it though the source was well.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_waits_for_room_among_its_callers_own_is_one_lookup_and_is_fetched() {
+    let (database, ticks) = (Database::open(), Ticks::new());
+    let cache = timed(&database, &ticks).stale_if_error_for(HOUR).max_flights(7).build();
+    for round in 1..=2 {
+        (0..100).for_each(|key| database.set(key, key + round));
+        let answers = cache.lookup_many(0..100).await;
+        for (key, outcome) in (0..).zip(answers) {
+            assert_eq!(outcome.unwrap(), answer(key + round, State::Fetched, 0));
+        }
+        let stats = cache.stats();
+        assert_eq!(
+            (stats.misses, stats.flights, stats.rescued),
+            (100 * round, 100 * round, 0)
+        );
+        ticks.turn(200);
+    }
+}

@@ -194,6 +194,37 @@ async fn a_flight_of_other_tags_is_for_all_who_joined() {
     assert_eq!(gated.cache.stats().fetches, 1);
 }
 
+/// The claim of a refresh that brought nothing to keep held the next one back for twice the fetch's timeout.
+#[tokio::test]
+async fn a_refresh_that_was_not_kept_for_its_new_tag_is_made_again() {
+    let (ticks, gate) = (Ticks::new(), Arc::new(Semaphore::new(1)));
+    let (fetches, wait) = (Arc::new(AtomicU64::new(0)), Arc::clone(&gate));
+    let number = Arc::clone(&fetches);
+    let source = move |_: u64| {
+        let (number, wait) = (number.fetch_add(1, SeqCst), Arc::clone(&wait));
+        async move {
+            wait.acquire().await.unwrap().forget();
+            let tag = if number == 0 { "old" } else { "new" };
+            Ok::<_, Infallible>(Fetched::of(number).tag(tag))
+        }
+    };
+    let cache = Cache::builder(source)
+        .clock(ticks.clock())
+        .fresh_for(ms(10))
+        .stale_for(HOUR)
+        .build();
+    cache.get(&1).await.unwrap();
+    ticks.turn(10);
+    assert_eq!(cache.lookup(&1).await.unwrap(), answer(0, State::Stale, 10));
+    settle().await;
+    cache.invalidate_tag("new").await;
+    gate.add_permits(2);
+    settle().await;
+    assert_eq!(cache.lookup(&1).await.unwrap(), answer(0, State::Stale, 10));
+    settle().await;
+    assert_eq!(cache.lookup(&1).await.unwrap(), answer(2, State::Fresh, 0));
+}
+
 #[tokio::test]
 async fn a_source_that_says_unchanged_keeps_what_was_known_and_makes_it_young() {
     let ticks = Ticks::new();
