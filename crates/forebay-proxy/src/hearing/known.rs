@@ -23,8 +23,6 @@ use crate::memory::{Listening, Memory};
 enum Standing {
     /// It is being connected to.
     Connecting,
-    /// The stream has begun; transactions that had begun before are to end first: before this number.
-    Settling(Option<u64>),
     Listening,
     /// For this reason; it is tried again.
     Away(Arc<str>),
@@ -143,8 +141,8 @@ impl Hearing {
     pub(crate) fn hears(&self, tables: &[Arc<str>]) -> bool {
         {
             let state = self.state.read();
-            if state.standing == Standing::Listening
-                && self.lag().is_some_and(|lag| lag <= self.listening.max_lag)
+            // Also where it is away: until then it was heard.
+            if self.lag().is_some_and(|lag| lag <= self.listening.max_lag)
                 && state.covered.first_uncovered(tables).is_none()
             {
                 return true;
@@ -239,7 +237,7 @@ impl Hearing {
         self.recent.lock().clear();
         {
             let mut state = self.state.write();
-            state.standing = Standing::Settling(None);
+            state.standing = Standing::Listening;
             state.covered.clear();
             state.server = server;
         }
@@ -249,13 +247,7 @@ impl Hearing {
     /// Transactions have ended.
     pub(super) fn seen_by(&self, snapshot: &Snapshot) {
         self.recent.lock().seen_by(snapshot);
-        let mut state = self.state.write();
-        state.covered.seen_by(snapshot);
-        state.standing = match state.standing {
-            Standing::Settling(None) => Standing::Settling(Some(snapshot.next())),
-            Standing::Settling(Some(number)) if snapshot.has_left_behind(number) => Standing::Listening,
-            _ => return,
-        };
+        self.state.write().covered.seen_by(snapshot);
     }
 
     /// The catalog is another one.
@@ -294,7 +286,6 @@ impl fmt::Display for Standing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connecting => formatter.write_str("connecting"),
-            Self::Settling(_) => formatter.write_str("waiting for transactions to end that had begun before it"),
             Self::Listening => formatter.write_str("listening"),
             Self::Away(why) => write!(formatter, "away: {why}"),
         }

@@ -1,16 +1,18 @@
 //! `query-cache`: the same reads through a proxy that remembers their answers, beside PostgreSQL itself, the same proxy without memory, and
-//! pgpool-II with its own.
+//! pgpool-II with its own; and a proxy that is told of changes by the database, how soon, and at what cost to those who write.
 //!
 //! Promises: every answer is looked at. Of a stampede it is the server's own count that says how often it was asked.
 
 mod load;
 mod stampede;
+mod stream;
 
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use self::load::{Ask, LoadTrial};
 use self::stampede::{LONGEST_WAIT, QUERIES, STAMPEDE, StampedeTrial};
+use self::stream::{FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, Told, UNHEARD, WRITERS, WritersTrial};
 use super::proxy::system::{PGPOOL_REMEMBERS, System, present};
 use super::server::{build, postgres_version};
 use crate::failure::Failure;
@@ -49,6 +51,8 @@ impl Scenario for QueryCache {
              point read: a row of 1,000 by its key, prepared. 10 ms query: one of ten sums over a table, sized to take the server about that.\n\
              empty query: a text with nothing in it, which each proxy sends to the server. All answers are known before a turn begins.\n\
              {STAMPEDE}: a query of about 100 ms that nobody has asked; how often the server was asked, and the longest wait beside one alone.\n\
+             {FOREIGN}: until when a reader who asks on and on is told what was before it, from its acknowledgement; all of the way is in it.\n\
+             {WRITERS}: pgbench straight at a server whose four tables a proxy listens to, beside a server like it ({UNHEARD}).\n\
              limit: PostgreSQL itself. {FORGETS}: the same program without --cache-memory. {PGPOOL_REMEMBERS}: memory_cache_enabled, shmem."
         )
     }
@@ -101,6 +105,28 @@ impl Scenario for QueryCache {
                 asked: 0,
             }));
         }
+        let logging = || {
+            let builder = testbed::Postgres::builder().folder_in(stage.folder);
+            builder.setting("wal_level", "logical").start()
+        };
+        let server = logging()?;
+        let config = stage.folder.join("stream.toml");
+        let text = format!(
+            "upstream = \"{}\"\nadmin_users = [\"postgres\"]\n{LISTENS}",
+            server.url()
+        );
+        std::fs::write(&config, text).map_err(Failure::system("place the proxy's configuration"))?;
+        let proxy = System::forebay_told(FOREBAY, &program, &config)?;
+        let told = Rc::new(Told { server, proxy });
+        let unheard = Rc::new(logging()?);
+        trials.push(Box::new(FreshTrial { told: Rc::clone(&told) }));
+        for told in [Some(told), None] {
+            trials.push(Box::new(WritersTrial {
+                told,
+                unheard: Rc::clone(&unheard),
+                is_filled: false,
+            }));
+        }
         Ok(trials)
     }
 
@@ -117,10 +143,10 @@ impl Scenario for QueryCache {
             wanted: Wanted::AtLeast(least),
         };
         let of = |system: &'static str, ask: Ask| Key::new(system, ask.case());
-        let alone = |metric, most: f64| Goal {
-            text: format!("{STAMPEDE}: {metric}"),
+        let alone = |case: &'static str, metric, most: f64| Goal {
+            text: format!("{case}: {metric}"),
             metric,
-            ours: Key::new(FOREBAY, STAMPEDE),
+            ours: Key::new(FOREBAY, case),
             beside: Beside::Nothing,
             wanted: Wanted::AtMost(most),
         };
@@ -129,8 +155,17 @@ impl Scenario for QueryCache {
             beside(Ask::Slow, of(LIMIT, Ask::Slow), 100.0),
             beside(Ask::Slow, of(PGPOOL_REMEMBERS, Ask::Slow), 1.5),
             beside(Ask::Point, of(FORGETS, Ask::Empty), 0.95),
-            alone(QUERIES, 1.0),
-            alone(LONGEST_WAIT, 1.2),
+            alone(STAMPEDE, QUERIES, 1.0),
+            alone(STAMPEDE, LONGEST_WAIT, 1.2),
+            alone(FOREIGN, OLD_P50, 2.0),
+            alone(FOREIGN, OLD_P99, 20.0),
+            Goal {
+                text: format!("{WRITERS}: transactions/s ÷ {UNHEARD}"),
+                metric: THROUGHPUT,
+                ours: Key::new(FOREBAY, WRITERS),
+                beside: Beside::Ratio(vec![Key::new(UNHEARD, WRITERS)]),
+                wanted: Wanted::AtLeast(0.95),
+            },
         ]
     }
 }
@@ -143,7 +178,7 @@ mod tests {
     fn goals_name_cases_that_are_measured() {
         for goal in QueryCache::new(None).goals() {
             for key in goal.keys() {
-                let mut cases = Ask::ALL.map(Ask::case).into_iter().chain([STAMPEDE]);
+                let mut cases = Ask::ALL.map(Ask::case).into_iter().chain([STAMPEDE, FOREIGN, WRITERS]);
                 assert!(cases.any(|case| case == key.case));
             }
         }
