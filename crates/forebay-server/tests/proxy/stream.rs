@@ -245,6 +245,15 @@ fn what_is_altered_or_revoked_elsewhere_is_seen_within_a_second() {
         if is_remembered {
             stage.until_remembered(&mut client, read, begins);
         }
+        // What is learnt anew about the statement is known by now, and nothing that was remembered before is told.
+        for _ in 0..10 {
+            let told = client.query(read);
+            assert_eq!(
+                (told.error().is_some(), told.rows()),
+                (is_refused, now.rows()),
+                "{change}"
+            );
+        }
     }
 }
 
