@@ -80,6 +80,8 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
                 "the database's processor time a transaction",
                 "processor time a login",
                 "memory a client",
+                "last old answer, median",
+                "last old answer, 99th percentile",
             ]
             .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");
@@ -570,6 +572,10 @@ fn query_cache() {
     }
     for system in ["forebay", "limit"] {
         has(&seen, system, "1,000 clients, one cold key of 100 ms");
+    }
+    has(&seen, "forebay", "a commit past the proxy");
+    for system in ["forebay", "nobody listens"] {
+        has(&seen, system, "TPC-B straight, 8 clients");
     }
     if Path::new("/usr/sbin/pgpool").is_file() {
         has(&seen, "pgpool-II, memory cache", "10 ms query, 100 clients");

@@ -319,9 +319,17 @@ fn no_table_is_published_whose_rows_could_not_be_changed_then() {
             why.is_some_and(|why| why.contains(&format!("the table {table} is not published")))
         });
     }
-    for table in ["whole", "loses"] {
-        stage.until_remembered(&mut client, &read(table), &format!("SELECT n FROM {table}"));
-    }
+    until("the others are remembered", || {
+        // All the while.
+        server.run("UPDATE bare SET n = n");
+        server.run("UPDATE deferred SET n = n");
+        let mut is_remembered = |table: &str| {
+            client.run(&read(table));
+            stage.remembered(&format!("SELECT n FROM {table}")).0 > 0
+        };
+        let (whole, loses) = (is_remembered("whole"), is_remembered("loses"));
+        whole && loses
+    });
     for table in ["bare", "whole", "loses", "deferred"] {
         server.run(&format!("UPDATE {table} SET n = n + 1"));
         until(table, || client.ask(&read(table)) == "2");
@@ -448,6 +456,39 @@ fn an_idle_database_stays_heard() {
     assert!(known * 10 > asked * 8, "{known} of {asked}");
 }
 
+/// Nothing that is committed, and nothing that anybody waits for.
+#[test]
+fn what_stands_unwritten_at_the_logs_end_is_not_waited_for() {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    let server = SERVER.get_or_init(|| started(&[("wal_writer_delay", "10s"), ("bgwriter_delay", "10s")]));
+    let stage = Stage::at(server, "postgres", "max_lag = \"100ms\"\n");
+    let (mut client, mut admin) = (stage.client(), stage.straight());
+    admin.run("CREATE TABLE unwritten (id int PRIMARY KEY)");
+    let read = "/* ttl:3600 */ SELECT count(*) FROM unwritten";
+    for _ in 0..5 {
+        admin.run("SELECT pg_logical_emit_message(false, 'a page', 'is not full')");
+        stage.until_remembered(&mut client, read, "SELECT count(*) FROM unwritten");
+    }
+}
+
+/// A new file is a new row of the catalog, which is looked at too; but here it is told.
+#[test]
+fn rows_that_are_all_taken_out_are_told() {
+    let stage = Stage::new("emptied", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE emptied (id int PRIMARY KEY)");
+    let read = "/* ttl:3600 */ SELECT count(*) FROM emptied";
+    for _ in 0..5 {
+        server.run("INSERT INTO emptied VALUES (1)");
+        until("it is told", || client.ask(read) == "1");
+        stage.until_remembered(&mut client, read, "SELECT count(*) FROM emptied");
+        let commits = stage.status("stream_commits");
+        server.run("TRUNCATE emptied");
+        until("it is told", || stage.status("stream_commits") != commits);
+        assert_eq!(client.ask(read), "0");
+    }
+}
+
 /// What it has changed before is told in part, or not at all.
 #[test]
 fn a_transaction_that_began_before_its_table_was_published_is_waited_for() {
@@ -560,6 +601,16 @@ fn of_a_given_publication_that_is_remembered_which_it_tells_whole() {
     stands(&mut client, "does not tell all");
     server.run("ALTER PUBLICATION \"some'one's\" SET (publish_via_partition_root = false)");
     stage.until_remembered(&mut client, &read("whole"), "SELECT n FROM whole");
+    for table in ["filtered", "other"] {
+        client.run(&read(table));
+        client.run(&read(table));
+    }
+    // Whatever is published of them is known then.
+    for table in ["looked_at", "looked_at_again"] {
+        let changes = stage.status("stream_catalog_changes");
+        server.run(&format!("CREATE TABLE {table} (n int)"));
+        until("it is looked at", || stage.status("stream_catalog_changes") != changes);
+    }
     for n in 1..=5 {
         for table in ["whole", "filtered", "other"] {
             client.run(&read(table));
