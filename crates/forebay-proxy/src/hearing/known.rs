@@ -291,3 +291,49 @@ impl fmt::Display for Standing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Invalidation;
+
+    fn hearing() -> Hearing {
+        let memory = Memory::new(1_000, Invalidation::Own);
+        let mut hearing = Hearing::new("here".into(), memory, Arc::default(), Listening::default());
+        hearing.made -= Duration::from_secs(10);
+        hearing
+    }
+
+    /// When the stream gets there is not when the log ended there.
+    #[tokio::test]
+    async fn the_lag_is_counted_from_when_the_log_ended_where_the_stream_is() {
+        let hearing = hearing();
+        let ago = |seconds| Instant::now() - Duration::from_secs(seconds);
+        assert_eq!(hearing.lag(), None);
+        hearing.aim(Position(10), ago(4));
+        hearing.aim(Position(20), ago(2));
+        hearing.is_at(Position(9));
+        assert_eq!((hearing.lag(), hearing.is_behind()), (None, true));
+        hearing.is_at(Position(19));
+        assert_eq!(hearing.lag().unwrap().as_secs(), 4);
+        hearing.is_at(Position(20));
+        assert_eq!((hearing.lag().unwrap().as_secs(), hearing.is_behind()), (2, false));
+        // What was passed before it was asked for.
+        hearing.aim(Position(15), ago(1));
+        assert_eq!(hearing.lag().unwrap().as_secs(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_question_begins_only_where_it_is_heard() {
+        let hearing = hearing();
+        assert!(hearing.begin(&[]).is_none(), "nothing was heard yet");
+        hearing.aim(Position(1), Instant::now());
+        hearing.is_at(Position(1));
+        assert!(hearing.begin(&[]).is_some());
+        assert!(hearing.begin(&["t".into()]).is_none(), "it is not covered");
+        hearing.is_away("gone");
+        assert!(hearing.begin(&[]).is_some(), "it was heard a moment ago");
+        hearing.begins("server".into());
+        assert!(hearing.begin(&["t".into()]).is_none());
+    }
+}
