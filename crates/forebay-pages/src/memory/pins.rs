@@ -1,7 +1,7 @@
 //! Pins: pages that are held in memory.
 //!
 //! Promises: a page that was seen resident under a pin stays resident, with the same bytes, until the pin is released. Taking and
-//! releasing pins costs one atomic operation a page, or two while the page is not yet known to be used much.
+//! releasing pins costs one atomic operation a page, or two if it is the page's first use for a moment.
 //!
 //! Knows nothing of loading and evicting.
 
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::mapping::Mapping;
-use super::word::State;
+use super::word::{Pinned, State};
 
 /// Neighbouring pages that are held. Dropping it releases them.
 pub(crate) struct Pins {
@@ -21,9 +21,12 @@ impl Pins {
     /// Holds these pages, and adds those that are not resident to `missing`.
     #[inline]
     pub(crate) fn take(mapping: &Arc<Mapping>, pages: Range<u32>, missing: &mut Vec<u32>) -> Self {
+        let now = mapping.notes.now();
         for (word, page) in mapping.words(&pages).iter().zip(pages.clone()) {
-            if !word.pin() {
-                missing.push(page);
+            match word.pin(now) {
+                Pinned::Resident => {}
+                Pinned::Missing => missing.push(page),
+                Pinned::UsedAgain => mapping.notes.note(mapping.id, page),
             }
         }
         Self {
