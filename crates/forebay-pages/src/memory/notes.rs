@@ -53,7 +53,8 @@ impl Notes {
 
     /// So many pages have been loaded in all. Returns what time it is now.
     pub(crate) fn loaded(&self, pages: u64) -> Tick {
-        let ticks = u128::from(pages) * u128::from(TICKS) / self.frames.max(1) as u128;
+        // Nobody loads so many that it wraps.
+        let ticks = pages.wrapping_mul(TICKS) / self.frames.max(1) as u64;
         let now = ticks as Tick & ((1 << TICK_BITS) - 1);
         self.now.store(now, Ordering::Relaxed);
         now

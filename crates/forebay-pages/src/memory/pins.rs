@@ -106,4 +106,23 @@ mod tests {
         drop(part);
         assert_eq!(pinned(&mapping), [0_u32; 0]);
     }
+
+    #[test]
+    fn pins_note_the_first_use_of_a_page_for_a_moment() {
+        let pool = SmallPool::start(16);
+        let mapping = Arc::new(pool.mapping_of_zeros(8 * 4096));
+        land(&mapping, 1..4);
+        (1..3).for_each(|page| assert!(mapping.word(page).enter(0).0));
+        let told = || {
+            drop(Pins::take(&mapping, 0..5, &mut Vec::new()));
+            let mut told = Vec::new();
+            mapping.notes.read(|tag| told.push(tag));
+            told
+        };
+        assert_eq!(told(), [0_u32; 0], "they have just entered");
+        mapping.notes.loaded(8);
+        let sampled = |page| mapping.notes.sampled(mapping.id, page).expect("all are of the sample");
+        assert_eq!(told(), [sampled(1), sampled(2)]);
+        assert_eq!(told(), [0_u32; 0], "the same moment");
+    }
 }

@@ -324,3 +324,107 @@ impl Word {
 fn too_many_pins() -> ! {
     std::process::abort()
 }
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    /// Of a page that was loaded and that the policy knows since this tick.
+    fn entered(now: Tick) -> Word {
+        let word = Word::absent();
+        word.begin_load();
+        word.finish_load();
+        assert_eq!(word.enter(now), (true, Uses::default()));
+        word
+    }
+
+    fn use_at(word: &Word, now: Tick) -> Pinned {
+        let pinned = word.pin(now);
+        word.unpin();
+        pinned
+    }
+
+    fn free(word: &Word) -> (Uses, bool) {
+        match word.look() {
+            Look::Free { uses, again } => (uses, again),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn uses_within_a_moment_are_one() {
+        let word = entered(100);
+        for _piece in 0..16 {
+            assert_eq!(use_at(&word, 100), Pinned::Resident);
+            assert_eq!(use_at(&word, 100 + MOMENT - 1), Pinned::Resident);
+        }
+        assert_eq!(free(&word), (Uses { last: 100, count: 1 }, false));
+        let later = 100 + MOMENT;
+        assert_eq!(use_at(&word, later), Pinned::UsedAgain);
+        assert_eq!(use_at(&word, later), Pinned::Resident);
+        assert_eq!(free(&word), (Uses { last: later, count: 2 }, true));
+        word.spend();
+        assert_eq!(free(&word), (Uses { last: later, count: 2 }, false));
+    }
+
+    #[test]
+    fn a_moment_may_lie_where_time_wraps() {
+        let end = (1 << TICK_BITS) - 1;
+        let word = entered(end);
+        assert_eq!(use_at(&word, 0), Pinned::Resident);
+        assert_eq!(use_at(&word, 1), Pinned::UsedAgain);
+    }
+
+    #[test]
+    fn what_the_policy_does_not_know_has_no_uses() {
+        let word = Word::absent();
+        assert_eq!((use_at(&word, 100), word.look()), (Pinned::Missing, Look::Gone));
+        word.begin_load();
+        assert_eq!((use_at(&word, 100), word.look()), (Pinned::Missing, Look::Gone));
+        word.finish_load();
+        assert_eq!(use_at(&word, 100), Pinned::Resident);
+        assert_eq!(word.enter(100), (true, Uses::default()));
+    }
+
+    #[test]
+    fn uses_are_known_after_the_page_has_left() {
+        let word = entered(5);
+        for now in 10..30 {
+            use_at(&word, now * MOMENT);
+        }
+        let before = Uses {
+            last: 29 * MOMENT,
+            count: COUNT_MAX,
+        };
+        assert_eq!(free(&word), (before, true));
+        assert_eq!(word.take(), Judgement::Taken);
+        word.dequeue();
+        word.finish_leaving();
+        assert_eq!(word.state(), State::Absent);
+        word.begin_load();
+        word.fail_load();
+        word.begin_load();
+        word.finish_load();
+        assert_eq!(word.enter(70), (true, before));
+        assert_eq!(
+            free(&word),
+            (
+                Uses {
+                    last: 70,
+                    count: COUNT_MAX
+                },
+                false
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_held_is_not_taken() {
+        let word = entered(1);
+        word.pin(1);
+        assert_eq!((word.look(), word.take()), (Look::Held, Judgement::Pinned));
+        word.unpin();
+        assert_eq!(word.take(), Judgement::Taken);
+        assert_eq!((word.look(), word.take()), (Look::Gone, Judgement::Gone));
+    }
+}

@@ -193,7 +193,9 @@ impl<Name: Copy> Queues<Name> {
                 break;
             };
             self.probation.waiting.pop_front();
-            pages.spend(candidate.name);
+            if candidate.again {
+                pages.spend(candidate.name);
+            }
             if self.main_has_room(rule) {
                 self.main.waiting.push_back(candidate.name);
                 continue;
