@@ -12,7 +12,7 @@ pub(crate) const TICK_BITS: u32 = 28;
 /// While as many pages are loaded as the pool holds.
 pub(crate) const TICKS: u64 = 128;
 /// Uses that are less than this apart are one.
-pub(crate) const MOMENT: Tick = 2;
+pub(crate) const MOMENT: Tick = 4;
 /// The most uses that are counted.
 pub(crate) const COUNT_MAX: u8 = 15;
 /// The count is halved when 2^this ticks have gone by, which are the loads of sixteen pools.

@@ -371,8 +371,8 @@ mod tests {
     fn a_moment_may_lie_where_time_wraps() {
         let end = (1 << TICK_BITS) - 1;
         let word = entered(end);
-        assert_eq!(use_at(&word, 0), Pinned::Resident);
-        assert_eq!(use_at(&word, 1), Pinned::UsedAgain);
+        assert_eq!(use_at(&word, MOMENT - 2), Pinned::Resident);
+        assert_eq!(use_at(&word, MOMENT - 1), Pinned::UsedAgain);
     }
 
     #[test]
