@@ -1,5 +1,5 @@
 //! Model checks: every interleaving of a page's loader, readers and evictor, and of a pin that is released while the sweeper falls
-//! asleep (loom explores them all).
+//! asleep, and of the notes of uses (loom explores them all).
 //!
 //! ```console
 //! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-pages --lib --release --target-dir target/loom model::
@@ -17,8 +17,12 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::memory::frames::FrameBudget;
-use crate::memory::word::{Judgement, State, Word, Words};
+use crate::memory::notes::Notes;
+use crate::memory::uses::{Look, Tick, Uses};
+use crate::memory::word::{Judgement, Pinned, State, Word, Words};
 
+/// When readers come: later than a moment after a page has entered.
+const NOW: Tick = 10;
 /// What the memory of a page has that was discarded.
 const NOTHING: u64 = 0;
 
@@ -69,14 +73,15 @@ impl Page {
     }
 
     /// What the evictor does with a page that it took.
-    fn leave(&self, stamp: u32) {
+    fn leave(&self) {
         self.write(NOTHING);
-        self.word().finish_leaving(stamp);
+        self.word().finish_leaving();
     }
 
     /// A read that takes what is there, and nothing else.
     fn read_resident(&self) -> Option<u64> {
-        let bytes = self.word().pin().then(|| self.read());
+        let pinned = self.word().pin(NOW);
+        let bytes = (pinned != Pinned::Missing).then(|| self.read());
         self.word().unpin();
         bytes
     }
@@ -135,7 +140,7 @@ fn who_waits_with_a_pin_finds_the_page_there_and_keeps_it() {
         &[
             |page| page.land(7),
             |page| {
-                page.word().pin();
+                page.word().pin(NOW);
                 while page.word().state() != State::Resident {
                     thread::yield_now();
                 }
@@ -152,14 +157,14 @@ fn who_waits_with_a_pin_finds_the_page_there_and_keeps_it() {
 fn a_held_page_does_not_go() {
     fn evictor(page: &Page) {
         if page.word().take() == Judgement::Taken {
-            page.leave(3);
+            page.leave();
         }
     }
     fn reader(page: &Page) {
         assert!(matches!(page.read_resident(), None | Some(7)));
     }
     fn slicer(page: &Page) {
-        if page.word().pin() {
+        if page.word().pin(NOW) != Pinned::Missing {
             page.word().pin_again();
             page.word().unpin();
             assert_eq!(page.read(), 7);
@@ -178,7 +183,7 @@ fn a_held_page_does_not_go() {
 fn a_page_is_taken_by_one() {
     fn evictor(page: &Page) {
         if page.word().take() == Judgement::Taken {
-            page.leave(3);
+            page.leave();
         }
     }
     model(
@@ -186,29 +191,29 @@ fn a_page_is_taken_by_one() {
         &[evictor, evictor],
         |page| {
             assert_eq!(page.word().state(), State::Absent);
-            assert_eq!(page.word().begin_load(), Some(3), "its stamp stays");
         },
     );
 }
 
 #[test]
-fn what_left_is_loaded_anew_and_its_stamp_outlives_pins() {
+fn what_left_is_loaded_anew_and_its_uses_outlive_pins() {
     fn reader(page: &Page) {
         assert!(matches!(page.read_resident(), None | Some(7 | 8)));
     }
     model(
         || {
             let page = Page::resident(7);
+            page.word().enter(NOW);
             assert_eq!(page.word().take(), Judgement::Taken);
             page
         },
         &[
-            |page| page.leave(9),
+            |page| page.leave(),
             |page| {
                 while page.word().state() != State::Absent {
                     thread::yield_now();
                 }
-                assert_eq!(page.word().begin_load(), Some(9));
+                page.word().begin_load();
                 page.land(8);
             },
             reader,
@@ -216,6 +221,8 @@ fn what_left_is_loaded_anew_and_its_stamp_outlives_pins() {
         |page| {
             assert_eq!(page.word().state(), State::Resident);
             assert_eq!(page.read(), 8);
+            let loaded = Uses { last: NOW, count: 1 };
+            assert_eq!(page.word().enter(NOW + 1).1, loaded, "known from before");
         },
     );
 }
@@ -242,7 +249,7 @@ fn a_load_that_failed_is_begun_anew() {
                 while page.word().state() != State::Absent {
                     thread::yield_now();
                 }
-                assert_eq!(page.word().begin_load(), None);
+                page.word().begin_load();
                 page.land(8);
             },
             reader,
@@ -259,30 +266,80 @@ fn uses_and_queue_marks_disturb_nothing() {
     model(
         || {
             let page = Page::resident(7);
-            assert!(page.word().enqueue());
+            assert_eq!(page.word().enter(1), (true, Uses::default()));
             page
         },
         &[
             |page| {
-                // The policy asks three times at most: a use in between is worth one more question.
-                for _ in 0..2 {
-                    match page.word().judge() {
-                        Judgement::Taken => return page.leave(2),
-                        Judgement::Used | Judgement::Pinned => {}
-                        other => panic!("nobody else takes it: {other:?}"),
-                    }
+                page.word().spend();
+                match page.word().take() {
+                    Judgement::Taken => page.leave(),
+                    Judgement::Pinned => {}
+                    other => panic!("nobody else takes it: {other:?}"),
                 }
             },
             reader,
-            |page| assert!(!page.word().enqueue(), "it is marked"),
+            |page| {
+                let (is_new, before) = page.word().enter(NOW + 9);
+                assert!(!is_new && before.count >= 1 && [1, NOW].contains(&before.last));
+            },
         ],
         |page| {
-            assert!(!page.word().enqueue(), "the mark stays");
-            page.word().dequeue();
-            assert!(page.word().enqueue(), "the mark was taken away");
             assert!(matches!(page.word().state(), State::Resident | State::Absent));
+            assert!(!page.word().enter(NOW + 9).0, "the mark stays");
+            page.word().dequeue();
+            let (is_new, before) = page.word().enter(NOW + 9);
+            assert!(is_new, "the mark was taken away");
+            // Its two entries and that of the check, and perhaps the reader's use before them.
+            assert!([3, 4].contains(&before.count), "{before:?}");
         },
     );
+}
+
+#[test]
+fn a_use_by_two_at_once_is_noted_by_one() {
+    bounded().check(|| {
+        let page = Page::resident(7);
+        page.word().enter(1);
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let page = Arc::clone(&page);
+                thread::spawn(move || {
+                    let pinned = page.word().pin(NOW);
+                    page.word().unpin();
+                    usize::from(pinned == Pinned::UsedAgain)
+                })
+            })
+            .collect();
+        let noted: usize = readers.into_iter().map(|reader| reader.join().unwrap()).sum();
+        assert!(noted <= 1, "one moment is one use");
+        let (uses, again) = match page.word().look() {
+            Look::Free { uses, again } => (uses, again),
+            other => panic!("nobody holds it or takes it: {other:?}"),
+        };
+        assert_eq!((usize::from(uses.count), again), (1 + noted, noted == 1));
+    });
+}
+
+#[test]
+fn a_note_is_told_once_or_lost() {
+    bounded().check(|| {
+        let notes = Arc::new(Notes::new(2));
+        let tags = [1, 2].map(|page| notes.sampled(0, page).expect("all are of the sample"));
+        let readers = [1, 2].map(|page| {
+            let notes = Arc::clone(&notes);
+            thread::spawn(move || notes.note(0, page))
+        });
+        let mut told = Vec::new();
+        notes.read(|tag| told.push(tag));
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        notes.read(|tag| told.push(tag));
+        for tag in tags {
+            let times = told.iter().filter(|other| **other == tag).count();
+            assert!(times <= 1, "told {times} times");
+        }
+        assert!(told.iter().all(|tag| tags.contains(tag)), "nothing else is told");
+    });
 }
 
 #[test]
@@ -298,11 +355,11 @@ fn what_was_read_before_an_invalidation_is_not_there_after_it() {
         };
         let is_retired = match page.word().take() {
             Judgement::Taken => {
-                page.leave(0);
+                page.leave();
                 false
             }
             Judgement::Gone => false,
-            Judgement::Loading | Judgement::Pinned | Judgement::Used => true,
+            Judgement::Loading | Judgement::Pinned => true,
         };
         loader.join().unwrap();
         assert!(
@@ -328,7 +385,7 @@ fn a_pin_that_goes_while_the_sweeper_falls_asleep_wakes_it() {
                 frames: FrameBudget::new(1),
             });
             for _ in 0..holders {
-                starving.page.word().pin();
+                starving.page.word().pin(NOW);
             }
             let sweeper = thread::current();
             starving.frames.set_sweeper(move || sweeper.unpark());
@@ -353,7 +410,7 @@ fn a_pin_that_goes_while_the_sweeper_falls_asleep_wakes_it() {
                 thread::park();
             }
             starving.frames.ignore_pins();
-            starving.page.leave(1);
+            starving.page.leave();
             for thread in threads {
                 thread.join().unwrap();
             }

@@ -29,6 +29,7 @@ use crate::load::run::RunContext;
 use crate::memory::files::Files;
 use crate::memory::frames::FrameBudget;
 use crate::memory::mapping::MappingContext;
+use crate::memory::notes::Notes;
 use crate::memory::region;
 use crate::metrics;
 use crate::monitor::Monitor;
@@ -285,6 +286,7 @@ impl PagePoolBuilder {
         let context = MappingContext {
             page_size,
             frames: Arc::new(FrameBudget::new(frames).with_tables(page_size)),
+            notes: Arc::new(Notes::new(frames)),
             outdated: Arc::default(),
         };
         let evictor = Arc::new(Evictor::new(&context, Arc::clone(&files), Arc::clone(&counters)));

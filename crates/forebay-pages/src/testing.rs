@@ -9,6 +9,7 @@ use crate::eviction::evictor::Evictor;
 use crate::eviction::sweeper;
 use crate::memory::frames::FrameBudget;
 use crate::memory::mapping::{Mapping, MappingContext};
+use crate::memory::notes::Notes;
 use crate::storage::StoredFile;
 use crate::storage::identity::{Identity, Version};
 use crate::storage::request::ReadRequest;
@@ -26,6 +27,7 @@ impl SmallPool {
         let context = MappingContext {
             page_size: 4096,
             frames: Arc::new(FrameBudget::new(frames)),
+            notes: Arc::new(Notes::new(frames)),
             outdated: Arc::default(),
         };
         let evictor = Arc::new(Evictor::new(&context, Arc::default(), Arc::default()));

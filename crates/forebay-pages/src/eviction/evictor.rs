@@ -16,12 +16,14 @@ use std::thread;
 
 use parking_lot::{Mutex, RwLock};
 
-use super::policy::{Fate, PageName, Policy, Rule};
+use super::policy::queues::Pages;
+use super::policy::{PageName, Policy};
 use crate::memory::files::Files;
 use crate::memory::frames::FrameBudget;
 use crate::memory::mapping::{Mapping, MappingContext, Outdated};
 use crate::memory::region;
-use crate::memory::word::{Judgement, State};
+use crate::memory::uses::Look;
+use crate::memory::word::{Judgement, State, Word};
 use crate::stats::Counters;
 
 /// The most that is given back to the system at a time: a reader that wants one of these pages again waits that long.
@@ -35,10 +37,63 @@ const EMPTY_WINDOWS_SHARE: usize = 64;
 /// So many there may be in any case.
 const EMPTY_WINDOWS_MIN: usize = 16;
 
-/// Pages of a mapping that are leaving, each with the stamp that its word is to remember.
+/// Pages of a mapping that are leaving.
 struct Departure {
     mapping: Arc<Mapping>,
-    pages: Vec<(u32, u32)>,
+    pages: Vec<u32>,
+}
+
+/// The pool's pages, as the policy sees them.
+struct PoolPages<'a> {
+    files: &'a Files,
+    /// Neighbours in a queue are often of one file.
+    last: Option<&'a Mapping>,
+    taken: Vec<PageName>,
+}
+
+impl<'a> PoolPages<'a> {
+    fn of(files: &'a Files) -> Self {
+        Self {
+            files,
+            last: None,
+            taken: Vec::new(),
+        }
+    }
+
+    fn word(&mut self, name: PageName) -> Option<&'a Word> {
+        if self.last.is_none_or(|last| last.id != name.mapping) {
+            self.last = self.files.by_id(name.mapping).map(|mapping| &**mapping);
+        }
+        self.last.map(|mapping| mapping.word(name.page))
+    }
+}
+
+impl Pages<PageName> for PoolPages<'_> {
+    fn look(&mut self, name: PageName) -> Look {
+        let Some(word) = self.word(name) else {
+            return Look::Gone;
+        };
+        let look = word.look();
+        if look == Look::Gone {
+            word.dequeue();
+        }
+        look
+    }
+
+    fn spend(&mut self, name: PageName) {
+        if let Some(word) = self.word(name) {
+            word.spend();
+        }
+    }
+
+    fn take(&mut self, name: PageName) -> bool {
+        let Some(word) = self.word(name).filter(|word| word.take() == Judgement::Taken) else {
+            return false;
+        };
+        word.dequeue();
+        self.taken.push(name);
+        true
+    }
 }
 
 /// Evicts the pages of a pool.
@@ -66,7 +121,7 @@ impl Evictor {
             files,
             counters,
             batch: (BATCH_BYTES / context.page_size).max(1),
-            policy: Mutex::new(Policy::new(context.frames.capacity)),
+            policy: Mutex::new(Policy::new(Arc::clone(&context.notes))),
             empty_windows: Mutex::default(),
             max_empty_windows: (memory / region::system_page() / EMPTY_WINDOWS_SHARE).max(EMPTY_WINDOWS_MIN),
             turn: Mutex::default(),
@@ -117,17 +172,21 @@ impl Evictor {
         }
     }
 
-    /// These pages of a mapping are resident now; each with the stamp of its last eviction, if its word had one.
-    pub(crate) fn entered(&self, mapping: &Mapping, pages: impl Iterator<Item = (u32, Option<u32>)>) {
+    /// These pages of a mapping are resident now.
+    pub(crate) fn entered(&self, mapping: &Mapping, pages: Vec<u32>) {
         let mut policy = self.policy.lock();
-        for (page, remembered) in pages {
-            // A page that left without the policy knowing still has its name in a queue.
-            if mapping.word(page).enqueue() {
+        {
+            let files = self.files.read();
+            let mut others = PoolPages::of(&files);
+            let now = policy.loaded(pages.len());
+            for page in pages {
                 let name = PageName {
                     mapping: mapping.id,
                     page,
                 };
-                policy.entered(name, remembered);
+                let (is_new, before) = mapping.word(page).enter(now);
+                // A page that left without the policy knowing still has its name in a queue.
+                policy.entered(name, before, is_new, &mut others);
             }
         }
         if policy.len() > 2 * self.frames.capacity {
@@ -162,40 +221,19 @@ impl Evictor {
 
     /// Takes up to so many pages, which are leaving from now on.
     fn take(&self, wanted: usize) -> Vec<Departure> {
-        let mut pages = Vec::with_capacity(wanted);
         let mut policy = self.policy.lock();
         let files = self.files.read();
-        policy.make_room(wanted, |name, rule| {
-            let Some(mapping) = files.by_id(name.mapping) else {
-                return Fate::Gone;
-            };
-            let word = mapping.word(name.page);
-            let (judgement, stamp) = match rule {
-                Rule::Anyway { stamp } => (word.take(), stamp),
-                Rule::Unused => (word.judge(), 0),
-            };
-            match judgement {
-                Judgement::Used => return Fate::Used,
-                Judgement::Pinned => return Fate::Pinned,
-                Judgement::Taken => pages.push((name, stamp)),
-                Judgement::Loading | Judgement::Gone => {}
-            }
-            word.dequeue();
-            if judgement == Judgement::Taken {
-                Fate::Taken
-            } else {
-                Fate::Gone
-            }
-        });
-        pages.sort_unstable_by_key(|(name, _)| (name.mapping, name.page));
-        pages
-            .chunk_by(|(one, _), (next, _)| one.mapping == next.mapping)
-            .map(|pages| {
-                let mapping = files.by_id(pages[0].0.mapping).expect("a page of it was just taken");
-                let pages = pages.iter().map(|(name, stamp)| (name.page, *stamp)).collect();
+        let mut pages = PoolPages::of(&files);
+        policy.make_room(wanted, &mut pages);
+        let mut taken = pages.taken;
+        taken.sort_unstable_by_key(|name| (name.mapping, name.page));
+        taken
+            .chunk_by(|one, next| one.mapping == next.mapping)
+            .map(|names| {
+                let mapping = files.by_id(names[0].mapping).expect("a page of it was just taken");
                 Departure {
                     mapping: Arc::clone(mapping),
-                    pages,
+                    pages: names.iter().map(|name| name.page).collect(),
                 }
             })
             .collect()
@@ -237,10 +275,10 @@ impl Evictor {
         for page in pages.take(WORDS_AT_ONCE) {
             let word = mapping.word(page);
             match word.take() {
-                Judgement::Taken => taken.push((page, 0)),
+                Judgement::Taken => taken.push(page),
                 Judgement::Gone => {}
                 // Not to be asked again: by then it may be resident.
-                Judgement::Loading | Judgement::Pinned | Judgement::Used => none_left = false,
+                Judgement::Loading | Judgement::Pinned => none_left = false,
             }
             if taken.len() == self.batch {
                 break;
@@ -268,16 +306,16 @@ impl Evictor {
     fn release(&self, taken: &[Departure]) -> usize {
         let mut memory = taken
             .iter()
-            .flat_map(|Departure { mapping, pages }| pages.iter().map(|(page, _)| mapping.memory(*page)))
+            .flat_map(|Departure { mapping, pages }| pages.iter().map(|page| mapping.memory(*page)))
             .collect();
         // SAFETY: the mappings live; a page that is leaving is nobody's but the evictor's.
         unsafe { region::discard(&mut memory) };
         let mut count = 0;
         for Departure { mapping, pages } in taken {
-            for (page, stamp) in pages {
-                mapping.word(*page).finish_leaving(*stamp);
+            for page in pages {
+                mapping.word(*page).finish_leaving();
             }
-            self.left_empty(mapping, pages.iter().map(|(page, _)| *page));
+            self.left_empty(mapping, pages.iter().copied());
             mapping.give_back(pages.len());
             count += pages.len();
             if mapping.taken() == 0 {

@@ -40,8 +40,6 @@ pub(crate) struct RunContext {
 pub(crate) struct Run {
     mapping: Arc<Mapping>,
     planned: PlannedRun,
-    /// The stamp of each page that it loads, if the page was evicted before.
-    remembered: Vec<Option<u32>>,
     /// It is wanted even though nobody holds its pages.
     prefetch: bool,
     load: Arc<Load>,
@@ -59,11 +57,10 @@ impl Run {
         let count = planned.kept_count();
         frames.spend(count);
         mapping.took(count);
-        let remembered = planned
+        planned
             .kept()
             .flatten()
-            .map(|page| mapping.word(page).begin_load())
-            .collect();
+            .for_each(|page| mapping.word(page).begin_load());
         let load = Load::new();
         for pages in planned.kept() {
             mapping.will_touch(&pages);
@@ -72,7 +69,6 @@ impl Run {
         Self {
             mapping: Arc::clone(mapping),
             planned,
-            remembered,
             prefetch,
             load,
         }
@@ -172,13 +168,8 @@ impl Run {
                 }
             }
         }
-        let loaded = self.planned.kept().flatten().zip(&self.remembered);
-        evictor.entered(
-            &self.mapping,
-            loaded
-                .filter(|(page, _)| !failed(*page))
-                .map(|(page, stamp)| (page, *stamp)),
-        );
+        let loaded = self.planned.kept().flatten().filter(|page| !failed(*page));
+        evictor.entered(&self.mapping, loaded.collect());
         if !failures.is_empty() {
             evictor.left_empty(&self.mapping, failures.iter().map(|(page, _)| *page));
             self.mapping.give_back(failures.len());
@@ -197,7 +188,7 @@ impl Run {
             }
         }
         evictor.left_empty(&self.mapping, self.planned.kept().flatten());
-        self.mapping.give_back(self.remembered.len());
+        self.mapping.give_back(self.planned.kept_count());
         self.load.end(Vec::new());
     }
 
@@ -237,7 +228,7 @@ impl CompletionHandler for WholeRun {
                 context.counters.read(bytes as u64);
                 run.arrived(&context.evictor, bytes);
             }
-            Err(cause) if run.remembered.len() == 1 || ShutDown::is_in(&cause) => {
+            Err(cause) if run.planned.kept_count() == 1 || ShutDown::is_in(&cause) => {
                 let bytes = run.bytes(&run.planned.pages());
                 let pages = run.planned.kept().flatten();
                 let failures = pages
@@ -273,7 +264,7 @@ struct Retry {
 impl SinglePage {
     fn try_each(context: &Arc<RunContext>, run: Run) {
         let retry = Arc::new(Retry {
-            pages_left: AtomicUsize::new(run.remembered.len()),
+            pages_left: AtomicUsize::new(run.planned.kept_count()),
             failures: Mutex::default(),
             run,
         });

@@ -18,6 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::frames::FrameBudget;
 use super::loads::Loads;
+use super::notes::Notes;
 use super::region::{MemoryRange, Region};
 use super::tables::Tables;
 use super::word::{State, Word, Words};
@@ -35,6 +36,7 @@ pub(crate) struct MappingContext {
     /// In bytes.
     pub(crate) page_size: usize,
     pub(crate) frames: Arc<FrameBudget>,
+    pub(crate) notes: Arc<Notes>,
     pub(crate) outdated: Arc<Outdated>,
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct Mapping {
     pub(crate) id: u32,
     pub(crate) path: Arc<Path>,
     pub(crate) file: Arc<dyn StoredFile>,
+    /// For those who use its pages.
+    pub(crate) notes: Arc<Notes>,
     /// Of the file, in bytes.
     pub(crate) length: u64,
     identity: Mutex<Identity>,
@@ -126,6 +130,7 @@ impl Mapping {
             id,
             path,
             file,
+            notes: Arc::clone(&context.notes),
             length,
             identity: Mutex::new(identity),
             created: Instant::now(),

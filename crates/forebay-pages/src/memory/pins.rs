@@ -1,7 +1,7 @@
 //! Pins: pages that are held in memory.
 //!
 //! Promises: a page that was seen resident under a pin stays resident, with the same bytes, until the pin is released. Taking and
-//! releasing pins costs one atomic operation a page, or two while the page is not yet known to be used much.
+//! releasing pins costs one atomic operation a page, or two if it is the page's first use for a moment.
 //!
 //! Knows nothing of loading and evicting.
 
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::mapping::Mapping;
-use super::word::State;
+use super::word::{Pinned, State};
 
 /// Neighbouring pages that are held. Dropping it releases them.
 pub(crate) struct Pins {
@@ -21,9 +21,12 @@ impl Pins {
     /// Holds these pages, and adds those that are not resident to `missing`.
     #[inline]
     pub(crate) fn take(mapping: &Arc<Mapping>, pages: Range<u32>, missing: &mut Vec<u32>) -> Self {
+        let now = mapping.notes.now();
         for (word, page) in mapping.words(&pages).iter().zip(pages.clone()) {
-            if !word.pin() {
-                missing.push(page);
+            match word.pin(now) {
+                Pinned::Resident => {}
+                Pinned::Missing => missing.push(page),
+                Pinned::UsedAgain => mapping.notes.note(mapping.id, page),
             }
         }
         Self {
@@ -102,5 +105,24 @@ mod tests {
         assert_eq!(pinned(&mapping), [2]);
         drop(part);
         assert_eq!(pinned(&mapping), [0_u32; 0]);
+    }
+
+    #[test]
+    fn pins_note_the_first_use_of_a_page_for_a_moment() {
+        let pool = SmallPool::start(16);
+        let mapping = Arc::new(pool.mapping_of_zeros(8 * 4096));
+        land(&mapping, 1..4);
+        (1..3).for_each(|page| assert!(mapping.word(page).enter(0).0));
+        let told = || {
+            drop(Pins::take(&mapping, 0..5, &mut Vec::new()));
+            let mut told = Vec::new();
+            mapping.notes.read(|tag| told.push(tag));
+            told
+        };
+        assert_eq!(told(), [0_u32; 0], "they have just entered");
+        mapping.notes.loaded(8);
+        let sampled = |page| mapping.notes.sampled(mapping.id, page).expect("all are of the sample");
+        assert_eq!(told(), [sampled(1), sampled(2)]);
+        assert_eq!(told(), [0_u32; 0], "the same moment");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Promises: whoever holds a pin on a page and has seen it *resident* may read its bytes until the pin is released: they neither
 //! change nor leave. A page is loaded by one load at a time, and leaves only when nobody holds it. A pin costs one atomic addition,
-//! and one compare-and-swap more while the page is not yet known to be used much.
+//! and one compare-and-swap more if it is the page's first for a moment.
 //!
 //! ```text
 //!            begin_load            finish_load
@@ -14,7 +14,8 @@
 //!
 //! Pins may be taken in every state: on a page that is not resident they protect nothing yet, but a page that becomes resident under
 //! a pin is held from that moment on. `begin_load`, `finish_load` and `fail_load` are called under the lock of the file's loads; `take`
-//! and `finish_leaving` by the evictor. While a page is absent its word remembers when it was evicted: it is the policy's ghost entry.
+//! and `finish_leaving` by the evictor. The word knows when the page was used last and how often, and goes on knowing it while the page is
+//! absent: it is the policy's ghost entry.
 //!
 //! Knows nothing of files and queues, and of memory only where the words themselves are.
 
@@ -25,6 +26,7 @@ use std::slice;
 
 #[cfg(not(forebay_loom))]
 use super::region::Region;
+use super::uses::{COUNT_MAX, Look, MOMENT, TICK_BITS, Tick, Uses};
 use crate::sync::{AtomicU64, Ordering};
 
 /// One pin. Pins are the lowest 27 bits.
@@ -34,16 +36,32 @@ const PINS: u64 = (1 << 27) - 1;
 const PINS_MAX: u64 = PINS / 2;
 /// The page's name is in a queue of the policy.
 const QUEUED: u64 = 1 << 27;
-/// How often the page was found resident, up to three times.
-const USE: u64 = 1 << 28;
-const USES: u64 = 3 * USE;
+/// It was used since the evictor asked last: only while it is resident.
+const AGAIN: u64 = 1 << 28;
 const STATE: u64 = 3 << 30;
 const ABSENT: u64 = 0;
 const LOADING: u64 = 1 << 30;
 const RESIDENT: u64 = 2 << 30;
 const LEAVING: u64 = 3 << 30;
-/// The stamp of its last eviction: only while the page is absent, and zero if there is none.
-const STAMP_SHIFT: u32 = 32;
+/// How often it was used.
+const COUNT_SHIFT: u32 = 32;
+/// When it was used last: the highest bits, up to the last.
+const LAST_SHIFT: u32 = 64 - TICK_BITS;
+const USES: u64 = u64::MAX << COUNT_SHIFT;
+const _: () = assert!((COUNT_MAX as u64) << COUNT_SHIFT < 1 << LAST_SHIFT);
+
+fn uses(bits: u64) -> Uses {
+    Uses {
+        last: (bits >> LAST_SHIFT) as Tick,
+        count: (bits >> COUNT_SHIFT) as u8 & COUNT_MAX,
+    }
+}
+
+/// The same, with one use more.
+fn used(bits: u64, now: Tick) -> u64 {
+    let uses = uses(bits).and_now(now);
+    (bits & !USES) | u64::from(uses.last) << LAST_SHIFT | u64::from(uses.count) << COUNT_SHIFT
+}
 
 /// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +72,22 @@ pub(crate) enum State {
     Leaving,
 }
 
+/// What a pin has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pinned {
+    /// The page is not resident: the pin protects nothing yet.
+    Missing,
+    /// Its bytes may be read.
+    Resident,
+    /// The same, and it is the page's first use for a moment.
+    UsedAgain,
+}
+
 /// What came of an attempt to take a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     /// It is leaving now: the caller must discard its memory, and then call `finish_leaving`.
     Taken,
-    /// It was used since it was asked about last.
-    Used,
     /// Someone holds it.
     Pinned,
     /// It is being loaded, with what the file had when the load began, or later.
@@ -107,7 +134,7 @@ pub(crate) struct Words(Box<[Word]>);
 #[cfg(forebay_loom)]
 impl Words {
     pub(crate) fn absent(count: usize) -> io::Result<Self> {
-        Ok(Self((0..count).map(|_| Word(AtomicU64::new(ABSENT))).collect()))
+        Ok(Self((0..count).map(|_| Word::absent()).collect()))
     }
 }
 
@@ -124,26 +151,40 @@ impl Deref for Words {
 const _: () = assert!(align_of::<Word>() == align_of::<u64>() && size_of::<Word>() == size_of::<u64>());
 
 impl Word {
-    /// Holds the page. Returns whether it is resident: then its bytes may be read.
+    /// Of a page that is absent, and was never loaded.
+    pub(crate) fn absent() -> Self {
+        Self(AtomicU64::new(ABSENT))
+    }
+
+    /// Holds the page.
     ///
     /// Acquire: whoever sees the page resident sees what was loaded.
     #[inline]
-    pub(crate) fn pin(&self) -> bool {
+    pub(crate) fn pin(&self, now: Tick) -> Pinned {
         let before = self.0.fetch_add(PIN, Ordering::Acquire);
         if before & PINS > PINS_MAX {
             too_many_pins();
         }
         if before & STATE != RESIDENT {
-            return false;
+            return Pinned::Missing;
         }
-        if before & USES != USES {
-            let pinned = before + PIN;
-            // A use may be lost when another comes between: it is an estimate.
-            let _ = self
+        // All other bits of this end of the moment are set, so that they take nothing from the difference of the highest ones.
+        let end_of_moment = u64::from(now) << LAST_SHIFT | ((1 << LAST_SHIFT) - 1);
+        if end_of_moment.wrapping_sub(before) >= u64::from(MOMENT) << LAST_SHIFT && self.mark(before + PIN, now) {
+            return Pinned::UsedAgain;
+        }
+        Pinned::Resident
+    }
+
+    /// Notes a use of the page that is held, and looked so. Returns whether that was done: it is left out when another comes between, and
+    /// while the policy has not taken notice of the page's load.
+    fn mark(&self, seen: u64, now: Tick) -> bool {
+        let marked = used(seen, now) | AGAIN;
+        seen & QUEUED != 0
+            && self
                 .0
-                .compare_exchange(pinned, pinned + USE, Ordering::Relaxed, Ordering::Relaxed);
-        }
-        true
+                .compare_exchange(seen, marked, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Holds the page once more. The caller holds it already, so this does not count as a use.
@@ -179,25 +220,12 @@ impl Word {
         self.0.load(Ordering::Acquire) & PINS > 0
     }
 
-    /// The absent page is being loaded from now on, by the caller. Returns the stamp of its last eviction, if there is one.
+    /// The absent page is being loaded from now on, by the caller.
     ///
     /// Acquire: the discard of what was there before is over.
-    pub(crate) fn begin_load(&self) -> Option<u32> {
-        let mut seen = self.0.load(Ordering::Relaxed);
-        loop {
-            assert!(seen & STATE == ABSENT, "only an absent page is loaded");
-            let loading = (seen & (PINS | QUEUED)) | LOADING;
-            match self
-                .0
-                .compare_exchange_weak(seen, loading, Ordering::Acquire, Ordering::Relaxed)
-            {
-                Ok(_) => {
-                    let stamp = (seen >> STAMP_SHIFT) as u32;
-                    return (stamp != 0).then_some(stamp);
-                }
-                Err(now) => seen = now,
-            }
-        }
+    pub(crate) fn begin_load(&self) {
+        let before = self.0.fetch_add(LOADING - ABSENT, Ordering::Acquire);
+        assert!(before & STATE == ABSENT, "only an absent page is loaded");
     }
 
     /// The page that was being loaded is resident.
@@ -216,19 +244,30 @@ impl Word {
         debug_assert!(before & STATE == LOADING, "failed by who began it");
     }
 
-    /// Takes the page if nobody holds it and it has no uses left; otherwise it has one use less.
+    /// What the evictor goes by. An estimate: it may be another the moment after.
+    pub(crate) fn look(&self) -> Look {
+        let seen = self.0.load(Ordering::Relaxed);
+        if seen & STATE != RESIDENT {
+            Look::Gone
+        } else if seen & PINS > 0 {
+            Look::Held
+        } else {
+            Look::Free {
+                uses: uses(seen),
+                again: seen & AGAIN != 0,
+            }
+        }
+    }
+
+    /// That the page was used again has been taken into account.
+    pub(crate) fn spend(&self) {
+        self.0.fetch_and(!AGAIN, Ordering::Relaxed);
+    }
+
+    /// Takes the page if nobody holds it.
     ///
     /// Acquire: whoever held it has finished reading.
-    pub(crate) fn judge(&self) -> Judgement {
-        self.judge_by(false)
-    }
-
-    /// Takes the page if nobody holds it, used or not.
     pub(crate) fn take(&self) -> Judgement {
-        self.judge_by(true)
-    }
-
-    fn judge_by(&self, uses_do_not_count: bool) -> Judgement {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
             match seen & STATE {
@@ -239,35 +278,39 @@ impl Word {
             if seen & PINS > 0 {
                 return Judgement::Pinned;
             }
-            let (then, judgement) = if uses_do_not_count || seen & USES == 0 {
-                ((seen & QUEUED) | LEAVING, Judgement::Taken)
-            } else {
-                (seen - USE, Judgement::Used)
-            };
+            let leaving = (seen & !(STATE | AGAIN)) | LEAVING;
             match self
                 .0
-                .compare_exchange_weak(seen, then, Ordering::Acquire, Ordering::Relaxed)
+                .compare_exchange_weak(seen, leaving, Ordering::Acquire, Ordering::Relaxed)
             {
-                Ok(_) => return judgement,
+                Ok(_) => return Judgement::Taken,
                 Err(now) => seen = now,
             }
         }
     }
 
-    /// The page that was leaving is absent. Its word remembers the stamp of this eviction, unless that is zero.
+    /// The page that was leaving is absent. Its word goes on knowing its uses.
     ///
     /// Release: its memory was discarded before.
-    pub(crate) fn finish_leaving(&self, stamp: u32) {
-        let before = self.0.fetch_add(
-            (u64::from(stamp) << STAMP_SHIFT).wrapping_sub(LEAVING),
-            Ordering::Release,
-        );
+    pub(crate) fn finish_leaving(&self) {
+        let before = self.0.fetch_sub(LEAVING, Ordering::Release);
         debug_assert!(before & STATE == LEAVING, "finished by who took it");
     }
 
-    /// Notes that the page's name is in a queue of the policy. Returns whether it was not before. Under the policy's lock.
-    pub(crate) fn enqueue(&self) -> bool {
-        self.0.fetch_or(QUEUED, Ordering::Relaxed) & QUEUED == 0
+    /// The page was loaded, which is a use, and its name is in a queue of the policy. Returns whether that is so only from now on, and what was known
+    /// of its uses before. Under the policy's lock.
+    pub(crate) fn enter(&self, now: Tick) -> (bool, Uses) {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        loop {
+            let entered = (used(seen, now) & !AGAIN) | QUEUED;
+            match self
+                .0
+                .compare_exchange_weak(seen, entered, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return (seen & QUEUED == 0, uses(seen)),
+                Err(now) => seen = now,
+            }
+        }
     }
 
     /// Notes that the page's name is in no queue of the policy any more. Under the policy's lock.
@@ -280,4 +323,108 @@ impl Word {
 #[cold]
 fn too_many_pins() -> ! {
     std::process::abort()
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    /// Of a page that was loaded and that the policy knows since this tick.
+    fn entered(now: Tick) -> Word {
+        let word = Word::absent();
+        word.begin_load();
+        word.finish_load();
+        assert_eq!(word.enter(now), (true, Uses::default()));
+        word
+    }
+
+    fn use_at(word: &Word, now: Tick) -> Pinned {
+        let pinned = word.pin(now);
+        word.unpin();
+        pinned
+    }
+
+    fn free(word: &Word) -> (Uses, bool) {
+        match word.look() {
+            Look::Free { uses, again } => (uses, again),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn uses_within_a_moment_are_one() {
+        let word = entered(100);
+        for _piece in 0..16 {
+            assert_eq!(use_at(&word, 100), Pinned::Resident);
+            assert_eq!(use_at(&word, 100 + MOMENT - 1), Pinned::Resident);
+        }
+        assert_eq!(free(&word), (Uses { last: 100, count: 1 }, false));
+        let later = 100 + MOMENT;
+        assert_eq!(use_at(&word, later), Pinned::UsedAgain);
+        assert_eq!(use_at(&word, later), Pinned::Resident);
+        assert_eq!(free(&word), (Uses { last: later, count: 2 }, true));
+        word.spend();
+        assert_eq!(free(&word), (Uses { last: later, count: 2 }, false));
+    }
+
+    #[test]
+    fn a_moment_may_lie_where_time_wraps() {
+        let end = (1 << TICK_BITS) - 1;
+        let word = entered(end);
+        assert_eq!(use_at(&word, MOMENT - 2), Pinned::Resident);
+        assert_eq!(use_at(&word, MOMENT - 1), Pinned::UsedAgain);
+    }
+
+    #[test]
+    fn what_the_policy_does_not_know_has_no_uses() {
+        let word = Word::absent();
+        assert_eq!((use_at(&word, 100), word.look()), (Pinned::Missing, Look::Gone));
+        word.begin_load();
+        assert_eq!((use_at(&word, 100), word.look()), (Pinned::Missing, Look::Gone));
+        word.finish_load();
+        assert_eq!(use_at(&word, 100), Pinned::Resident);
+        assert_eq!(word.enter(100), (true, Uses::default()));
+    }
+
+    #[test]
+    fn uses_are_known_after_the_page_has_left() {
+        let word = entered(5);
+        for now in 10..30 {
+            use_at(&word, now * MOMENT);
+        }
+        let before = Uses {
+            last: 29 * MOMENT,
+            count: COUNT_MAX,
+        };
+        assert_eq!(free(&word), (before, true));
+        assert_eq!(word.take(), Judgement::Taken);
+        word.dequeue();
+        word.finish_leaving();
+        assert_eq!(word.state(), State::Absent);
+        word.begin_load();
+        word.fail_load();
+        word.begin_load();
+        word.finish_load();
+        assert_eq!(word.enter(70), (true, before));
+        assert_eq!(
+            free(&word),
+            (
+                Uses {
+                    last: 70,
+                    count: COUNT_MAX
+                },
+                false
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_held_is_not_taken() {
+        let word = entered(1);
+        word.pin(1);
+        assert_eq!((word.look(), word.take()), (Look::Held, Judgement::Pinned));
+        word.unpin();
+        assert_eq!(word.take(), Judgement::Taken);
+        assert_eq!((word.look(), word.take()), (Look::Gone, Judgement::Gone));
+    }
 }
