@@ -132,6 +132,12 @@ fn write(key: usize, is_straight: bool, stage: &Stage, history: &History, is_ove
     }
 }
 
+/// To a process of the server that this test has started.
+fn signal(process: i32, signal: i32) {
+    // SAFETY: it only sends a signal; whether there still is such a process does not matter.
+    unsafe { libc::kill(process, signal) };
+}
+
 /// What goes wrong.
 fn disturb(kind: u32, server: SocketAddr, postgres: &Postgres) {
     let mut session = Session::new(server);
@@ -174,18 +180,16 @@ fn disturb(kind: u32, server: SocketAddr, postgres: &Postgres) {
             ));
             let stopped = i32::try_from(stopped).unwrap();
             if stopped > 0 {
-                // SAFETY: it only sends signals to a process of the server that this test has started.
-                unsafe { libc::kill(stopped, libc::SIGSTOP) };
+                signal(stopped, libc::SIGSTOP);
                 Session::new(server).try_query("SELECT pg_sleep(0.7)");
-                unsafe { libc::kill(stopped, libc::SIGCONT) };
+                signal(stopped, libc::SIGCONT);
             }
         }
         // All of it falls over, and recovers.
         _ => {
             let killed = i32::try_from(Session::new(server).number("SELECT pg_backend_pid()")).unwrap();
             assert!(killed > 0 && killed.cast_unsigned() != postgres.process_id());
-            // SAFETY: as above.
-            unsafe { libc::kill(killed, libc::SIGKILL) };
+            signal(killed, libc::SIGKILL);
         }
     }
 }
@@ -215,7 +219,7 @@ fn no_answer_is_older_than_it_may_be() {
     let is_over = &AtomicBool::new(false);
     let answers = AtomicU64::new(0);
     let histories: Vec<History> = (0..keys).map(|_| History(Mutex::default())).collect();
-    let is_straight = |key: usize| key % 2 == 0;
+    let is_straight = |key: usize| key.is_multiple_of(2);
     thread::scope(|scope| {
         for (key, history) in histories.iter().enumerate() {
             let stage = &stage;
