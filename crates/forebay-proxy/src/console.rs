@@ -225,6 +225,7 @@ impl Console {
                     ("stream_beginnings", heard.beginnings.to_string()),
                     ("stream_held_wal_bytes", heard.held_wal_bytes.to_string()),
                     ("stream_catalog_changes", heard.catalog_changes.to_string()),
+                    ("stream_catalog_looks", heard.looks.to_string()),
                     ("stream_catalog_look_ms", heard.look.as_millis().to_string()),
                 ] {
                     rows.add([some(format!("{name} {database}")), some(value)]);

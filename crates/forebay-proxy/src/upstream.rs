@@ -1,7 +1,7 @@
 //! Upstream: the server behind, and a pool for each user at each database.
 //!
 //! Promises: clients share a pool only if they are the same user at the same database. What is said of the server may change while
-//! there are clients: they stay, and their next transactions run where it is then. A database is listened to for as long as there is a pool of it.
+//! there are clients: they stay, and their next transactions run where it is then. A database is listened to, if it is, for as long as there is a pool of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -472,7 +472,7 @@ impl Upstream {
         all.retain(|_, listener| listener.strong_count() > 0);
         let user = options.config.user.as_deref().unwrap_or_default();
         let connector = settings.connector(user, database)?;
-        let listener = Arc::new(Listener::start(
+        let listener = Arc::new(Listener::new(
             place_of(connector.config()),
             connector,
             memory.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::settings::quoted_text;
 
 /// What the session that asks begins with. Its own commits wait for no standby, of which there may be none.
-pub(super) const BEGIN: &str = "SET search_path = pg_catalog; SET lock_timeout = 100; SET statement_timeout = 10000; SET synchronous_commit = local";
+pub(super) const BEGIN: &str = "SET search_path = pg_catalog; SET lock_timeout = 100; SET statement_timeout = 10000; SET synchronous_commit = local; SET default_transaction_read_only = off";
 
 /// Tells one running server from all others, and from itself before it was started or made a primary, whatever the session has set.
 macro_rules! server {
@@ -50,17 +50,32 @@ const WATCHED: &[(&str, &str)] = &[
         "oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE starts_with(nspname, 'pg_temp_'))",
     ),
     ("pg_enum", "true"),
-    ("pg_proc", "oid >= 16384"),
+    (
+        "pg_proc",
+        "oid >= 16384 AND pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE starts_with(nspname, 'pg_temp_'))",
+    ),
     ("pg_operator", "oid >= 16384"),
     ("pg_cast", "oid >= 16384"),
     ("pg_collation", "oid >= 16384"),
     ("pg_ts_config", "oid >= 16384"),
     ("pg_ts_dict", "oid >= 16384"),
     ("pg_policy", "true"),
-    ("pg_rewrite", "oid >= 16384"),
-    ("pg_trigger", "NOT tgisinternal"),
-    ("pg_constraint", "oid >= 16384"),
-    ("pg_inherits", "true"),
+    (
+        "pg_rewrite",
+        "oid >= 16384 AND ev_class NOT IN (SELECT oid FROM pg_class WHERE relpersistence = 't')",
+    ),
+    (
+        "pg_trigger",
+        "NOT tgisinternal AND tgrelid NOT IN (SELECT oid FROM pg_class WHERE relpersistence = 't')",
+    ),
+    (
+        "pg_constraint",
+        "oid >= 16384 AND connamespace NOT IN (SELECT oid FROM pg_namespace WHERE starts_with(nspname, 'pg_temp_'))",
+    ),
+    (
+        "pg_inherits",
+        "inhrelid NOT IN (SELECT oid FROM pg_class WHERE relpersistence = 't')",
+    ),
     ("pg_namespace", "NOT starts_with(nspname, 'pg_')"),
     ("pg_auth_members", "true"),
     ("pg_db_role_setting", "true"),
@@ -71,7 +86,7 @@ const WATCHED: &[(&str, &str)] = &[
 
 /// Where rows are taken out again, or changed back, which leaves no other rows than there were: what is counted of these tells so. It may come later, as the
 /// server's sessions count (`PGSTAT_IDLE_INTERVAL` in `pgstat.c`: 10 s).
-const COUNTED: &str = "'pg_authid', 'pg_auth_members', 'pg_cast', 'pg_db_role_setting', 'pg_inherits', 'pg_namespace', 'pg_operator', \
+const COUNTED: &str = "'pg_authid', 'pg_auth_members', 'pg_cast', 'pg_db_role_setting', 'pg_namespace', 'pg_operator', \
      'pg_policy', 'pg_proc', 'pg_publication_rel'";
 
 /// Asks for a text that is another one whenever something of that has changed, and how much of the log is held back for a slot, in bytes.

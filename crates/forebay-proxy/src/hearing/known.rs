@@ -21,7 +21,7 @@ use crate::memory::{Listening, Memory};
 /// How a database stands with who listens to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Standing {
-    /// It is being connected to.
+    /// It is not connected to yet: nobody has asked for anything of it that is to be remembered, or that is a moment ago.
     Connecting,
     Listening,
     /// For this reason; it is tried again.
@@ -48,6 +48,8 @@ pub struct Heard {
     pub beginnings: u64,
     /// How often the catalog was another one, and all was old for that.
     pub catalog_changes: u64,
+    /// How often the catalog was looked at.
+    pub looks: u64,
     /// How long the last look at the catalog took, at the database and on the way.
     pub look: Duration,
 }
@@ -76,6 +78,7 @@ pub(super) struct State {
     /// The server that is listened to.
     server: Arc<str>,
     pub(super) held_wal_bytes: u64,
+    pub(super) looks: u64,
     pub(super) look: Duration,
 }
 
@@ -125,6 +128,7 @@ impl Hearing {
                 covered: Covered::default(),
                 server: "".into(),
                 held_wal_bytes: 0,
+                looks: 0,
                 look: Duration::ZERO,
             }),
             recent: Mutex::default(),
@@ -277,6 +281,7 @@ impl Hearing {
             commits: self.commits.load(Ordering::Relaxed),
             beginnings: self.beginnings.load(Ordering::Relaxed),
             catalog_changes: self.catalog_changes.load(Ordering::Relaxed),
+            looks: state.looks,
             look: state.look,
         }
     }
@@ -285,7 +290,7 @@ impl Hearing {
 impl fmt::Display for Standing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connecting => formatter.write_str("connecting"),
+            Self::Connecting => formatter.write_str("not yet listening"),
             Self::Listening => formatter.write_str("listening"),
             Self::Away(why) => write!(formatter, "away: {why}"),
         }

@@ -244,6 +244,7 @@ async fn watch(
         let (wanted, has_new) = {
             let mut state = hearing.state.write();
             state.held_wal_bytes = held;
+            state.looks += 1;
             state.look = moment.elapsed();
             state.covered.wanted()
         };

@@ -20,7 +20,7 @@ mod pgoutput;
 mod recent;
 mod snapshot;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_pg_link::Connector;
 use tokio::task::AbortHandle;
@@ -31,25 +31,37 @@ use self::known::Hearing;
 use crate::effects::Effects;
 use crate::memory::{Listening, Memory};
 
-/// A task that listens to a database for as long as this is kept.
+/// Somebody who listens to a database from when something is to be remembered of it, for as long as this is kept.
 #[derive(Debug)]
 pub(crate) struct Listener {
     hearing: Arc<Hearing>,
-    task: AbortHandle,
+    connector: Connector,
+    task: OnceLock<AbortHandle>,
 }
 
 impl Listener {
-    /// Listens to the database that this leads to.
-    pub(crate) fn start(
+    /// To the database that this leads to.
+    pub(crate) fn new(
         place: Arc<str>,
         connector: Connector,
         memory: Memory,
         effects: Arc<Effects>,
         listening: Listening,
     ) -> Self {
-        let hearing = Arc::new(Hearing::new(place, memory, effects, listening));
-        let task = tokio::spawn(listen::listen(Arc::clone(&hearing), connector)).abort_handle();
-        Self { hearing, task }
+        Self {
+            hearing: Arc::new(Hearing::new(place, memory, effects, listening)),
+            connector,
+            task: OnceLock::new(),
+        }
+    }
+
+    /// Whether a question of these tables may be answered from memory, or be remembered, now. From the first one on it is listened.
+    pub(crate) fn hears(&self, tables: &[Arc<str>]) -> bool {
+        self.task.get_or_init(|| {
+            let listening = listen::listen(Arc::clone(&self.hearing), self.connector.clone());
+            tokio::spawn(listening).abort_handle()
+        });
+        self.hearing.hears(tables)
     }
 }
 
@@ -63,6 +75,8 @@ impl std::ops::Deref for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
     }
 }
