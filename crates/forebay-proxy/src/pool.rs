@@ -362,9 +362,9 @@ impl Pool {
     }
 
     /// Whether nobody is to listen to the database, or somebody hears all that happens to these tables.
-    pub(crate) fn hears(&self, tables: impl FnOnce() -> Arc<[Arc<str>]>) -> bool {
+    pub(crate) fn hears(&self, tables: &[Arc<str>]) -> bool {
         let listener = &self.terms.read().listener;
-        listener.as_ref().is_none_or(|listener| listener.hears(&tables()))
+        listener.as_ref().is_none_or(|listener| listener.hears(tables))
     }
 
     /// Rows were changed, or may have been; to be said before its client is told.

@@ -27,6 +27,8 @@ pub(crate) struct Fill {
     pub(crate) pool: Weak<Pool>,
     pub(crate) company: Arc<Company>,
     pub(crate) plan: Arc<Plan>,
+    /// What its answer is of, as was known when it was found that it may be remembered.
+    pub(crate) tables: Arc<[Arc<str>]>,
     pub(crate) ask: Ask,
     pub(crate) statement: Option<Arc<Statement>>,
     /// The server may be at it for so long.
@@ -38,7 +40,7 @@ impl Way for Fill {
         Box::pin(async {
             let pool = self.pool.upgrade().ok_or(Unanswered)?;
             let listener = pool.listener();
-            let fence = listener.as_ref().map(|listener| listener.begin(&self.tables()));
+            let fence = listener.as_ref().map(|listener| listener.begin(&self.tables));
             let plan = Arc::clone(&self.plan);
             let (mut job, told) = Job::new(plan, self.ask.clone(), self.statement.clone(), None, None);
             job.time = self.time;
@@ -61,6 +63,6 @@ impl Way for Fill {
     }
 
     fn tables(&self) -> Arc<[Arc<str>]> {
-        self.plan.tables()
+        Arc::clone(&self.tables)
     }
 }

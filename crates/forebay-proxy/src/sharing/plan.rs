@@ -338,12 +338,16 @@ impl Plan {
             }
     }
 
-    /// Whether its answer may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share).
-    pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> bool {
-        self.kind() == Some(Kind::Read)
-            && self.is_steady()
-            && !self.tells_the_time()
-            && self.may_be_carried(keeps_numbers)
+    /// The tables that its answer is of, where that may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share). What is learnt
+    /// behind this changes nothing about them.
+    pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> Option<Arc<[Arc<str>]>> {
+        if self.kind() != Some(Kind::Read) || !self.is_steady() || self.tells_the_time() || self.is_long() {
+            return None;
+        }
+        match &*self.learnt.lock() {
+            Learnt::Harmless { draws, tables, .. } => (!(keeps_numbers && *draws)).then(|| Arc::clone(tables)),
+            Learnt::Nothing | Learnt::Matter(_) => None,
+        }
     }
 
     /// Whether its answer hangs on when it is asked, as far as its text tells.
@@ -558,6 +562,23 @@ mod tests {
             tables: Arc::default(),
             inherits: false,
         })
+    }
+
+    /// What is forgotten while somebody asks must not make his answer one of no table.
+    #[test]
+    fn what_an_answer_is_of_is_known_when_it_is_found_that_it_may_be_remembered() {
+        let plan = plan("SELECT a FROM t");
+        assert!(plan.may_be_remembered(false).is_none(), "it was not asked about");
+        plan.learn(Some(Found::Harmless {
+            mark: None,
+            draws: true,
+            tables: ["t".into()].into(),
+            inherits: false,
+        }));
+        let tables = plan.may_be_remembered(false).unwrap();
+        assert!(plan.may_be_remembered(true).is_none());
+        plan.learn(None);
+        assert_eq!((&*tables, plan.may_be_remembered(false)), (&["t".into()][..], None));
     }
 
     #[test]
