@@ -235,6 +235,7 @@ pub struct Settings {
     pub max_lag: Option<Span>,
 
     /// With --invalidate stream: the publication to listen to. Without one, "forebay" is made and has the tables that are asked for
+    /// [default: none]
     #[arg(long, value_name = "NAME")]
     pub publication: Option<String>,
 

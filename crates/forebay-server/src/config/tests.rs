@@ -324,6 +324,8 @@ fn every_option_says_its_true_default() {
     command.build();
     command.clone().debug_assert();
     let (mut given, mut of_the_proxy) = (Vec::new(), vec!["--upstream=postgresql://127.0.0.1/app".to_owned()]);
+    let a_stream = ["--upstream=postgresql://app@127.0.0.1/app", "--invalidate=stream"];
+    let mut of_the_stream = a_stream.map(str::to_owned).to_vec();
     for argument in command
         .get_arguments()
         .filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
@@ -333,16 +335,22 @@ fn every_option_says_its_true_default() {
         let default = default.strip_suffix(']').expect(&help);
         if default != "none" && argument.get_id() != "readers" {
             let is_of_the_proxy = OF_THE_PROXY.iter().any(|(name, _)| argument.get_id() == name);
-            let one = if is_of_the_proxy { &mut of_the_proxy } else { &mut given };
+            let is_of_the_stream = ["max_lag", "max_wal"].contains(&argument.get_id().as_str());
+            let one = match (is_of_the_proxy, is_of_the_stream) {
+                (_, true) => &mut of_the_stream,
+                (true, false) => &mut of_the_proxy,
+                (false, false) => &mut given,
+            };
             one.push(format!("--{}={default}", argument.get_long().unwrap()));
         }
     }
     assert!(
-        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 6,
+        given.len() > 15 && of_the_proxy.len() + of_the_stream.len() == OF_THE_PROXY.len() - 5,
         "all but what has no default"
     );
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(of(&given), Options::default());
+    assert_eq!(options(&a_stream).unwrap(), of(&of_the_stream));
     assert_eq!(of(&of_the_proxy), of(&of_the_proxy[..1]));
 }
 
