@@ -260,7 +260,9 @@ fn what_is_altered_or_revoked_elsewhere_is_seen_within_a_second() {
 /// They come and go with sessions, and nothing that is remembered is of them.
 #[test]
 fn temporary_tables_make_nothing_old() {
-    let stage = Stage::new("passing", "");
+    // Roles are of all databases, and other tests change some.
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    let stage = Stage::at(SERVER.get_or_init(|| started(&[])), "postgres", "");
     let (mut client, mut server) = (stage.client(), stage.straight());
     server.run("CREATE TABLE lasting (id int PRIMARY KEY)");
     let read = "/* ttl:3600 */ SELECT count(*) FROM lasting";
