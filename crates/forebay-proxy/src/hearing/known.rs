@@ -225,7 +225,7 @@ impl Hearing {
         }
     }
 
-    /// Which end of the log is waited for, if one is.
+    /// Whether the stream is still to come to an end of the log that was asked for.
     pub(super) fn is_behind(&self) -> bool {
         !self.aims.lock().ahead.is_empty()
     }
@@ -326,6 +326,23 @@ mod tests {
         // What was passed before it was asked for.
         hearing.aim(Position(15), ago(1));
         assert_eq!(hearing.lag().unwrap().as_secs(), 1);
+    }
+
+    #[test]
+    fn a_fence_holds_for_what_the_server_that_is_listened_to_has_seen() {
+        let fence = Fence {
+            commits: vec![10, 11],
+            server: "this".into(),
+        };
+        for (snapshot, server, holds) in [
+            ("12:12:", "this", true),
+            ("10:12:11", "this", false),
+            ("10:11:", "this", false),
+            ("12:12:", "another", false),
+            ("", "this", false),
+        ] {
+            assert_eq!(fence.holds(snapshot, server), holds, "{snapshot} {server}");
+        }
     }
 
     #[tokio::test]
