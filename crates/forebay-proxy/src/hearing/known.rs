@@ -16,6 +16,7 @@ use super::recent::{Recent, TooMany};
 use super::snapshot::Snapshot;
 use crate::effects::Effects;
 use crate::memory::does::Does;
+use crate::memory::key::Key;
 use crate::memory::{Listening, Memory};
 
 /// How a database stands with who listens to it.
@@ -174,14 +175,37 @@ impl Hearing {
         is_late.then(|| "the database's stream is behind".to_owned())
     }
 
-    /// A question of these tables is about to be asked.
-    pub(crate) fn begin(&self, tables: &[Arc<str>]) -> Option<Fence> {
+    /// A question of these tables is about to be asked, that hangs on no row of one of them but one by this key.
+    pub(crate) fn begin(&self, tables: &[Arc<str>], by_row: Option<(&str, &Key)>) -> Option<Fence> {
         if !self.hears(tables) {
             return None;
         }
         let commits = self.recent.lock().of(tables);
-        let server = Arc::clone(&self.state.read().server);
-        Some(Fence { commits, server })
+        let state = self.state.read();
+        // Should it become another one from now on, it is told of any row.
+        let is_told_by = |(table, key): (&str, &Key)| state.covered.key(table).is_some_and(|known| **known == *key);
+        by_row.is_none_or(is_told_by).then(|| Fence {
+            commits,
+            server: Arc::clone(&state.server),
+        })
+    }
+
+    /// By what rows of this table are told, and the [number](Covered::keys_number) of that.
+    pub(super) fn key(&self, table: &str) -> Option<Arc<Key>> {
+        self.state.read().covered.key(table).cloned()
+    }
+
+    pub(super) fn keys_number(&self) -> u64 {
+        self.state.read().covered.keys_number()
+    }
+
+    /// These tables are published, as the snapshot has it, and no others.
+    pub(super) fn covers(&self, names: impl IntoIterator<Item = (Arc<str>, Option<Key>)>, snapshot: &Snapshot) {
+        let others = self.state.write().covered.learn(names, snapshot);
+        for table in others {
+            // What was told of it was told by another key.
+            self.memory.has_changed(&self.place, &Does::changes(table));
+        }
     }
 
     /// How long ago the stream was known to be at the end of the log.
@@ -190,9 +214,14 @@ impl Hearing {
         Some(self.made.elapsed().saturating_sub(Duration::from_millis(heard)))
     }
 
-    /// A transaction that has changed these, or anything, is committed.
-    pub(super) fn committed(&self, transaction: u32, does: &Does) -> Result<(), TooMany> {
+    /// A transaction that has changed these, or anything, is committed; `keys_number`: of the keys by which its rows are told.
+    pub(super) fn committed(&self, transaction: u32, does: &mut Does, keys_number: u64) -> Result<(), TooMany> {
         self.commits.fetch_add(1, Ordering::Relaxed);
+        // Held, so that nobody begins by another key before this is told.
+        let state = self.state.read();
+        if state.covered.keys_number() != keys_number {
+            does.may_change_any_row();
+        }
         // In this order: who begins between the two is told of it twice, and nobody never.
         self.recent.lock().add(transaction, does)?;
         self.memory.has_changed(&self.place, does);
@@ -348,14 +377,14 @@ mod tests {
     #[tokio::test]
     async fn a_question_begins_only_where_it_is_heard() {
         let hearing = hearing();
-        assert!(hearing.begin(&[]).is_none(), "nothing was heard yet");
+        assert!(hearing.begin(&[], None).is_none(), "nothing was heard yet");
         hearing.aim(Position(1), Instant::now());
         hearing.is_at(Position(1));
-        assert!(hearing.begin(&[]).is_some());
-        assert!(hearing.begin(&["t".into()]).is_none(), "it is not covered");
+        assert!(hearing.begin(&[], None).is_some());
+        assert!(hearing.begin(&["t".into()], None).is_none(), "it is not covered");
         hearing.is_away("gone");
-        assert!(hearing.begin(&[]).is_some(), "it was heard a moment ago");
+        assert!(hearing.begin(&[], None).is_some(), "it was heard a moment ago");
         hearing.begins("server".into());
-        assert!(hearing.begin(&["t".into()]).is_none());
+        assert!(hearing.begin(&["t".into()], None).is_none());
     }
 }

@@ -1,0 +1,422 @@
+//! What is remembered of one row by its key: made old by what changes that row, however both are written, and by nothing that changes others.
+//!
+//! For longer, and again: `FOREBAY_BY_ROW_ROUNDS`, `FOREBAY_BY_ROW_SEED`.
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::client::{Client, bind_raw, describe, execute, parse_typed};
+use crate::crowd::until;
+use crate::stream::Stage;
+
+/// What is asked: a text, and the type, format and bytes of its parameter, if it has one.
+#[derive(Debug, Clone)]
+struct Asked {
+    text: String,
+    bound: Option<(u32, bool, Vec<u8>)>,
+}
+
+impl Asked {
+    fn send(&self, client: &mut Client) -> (Vec<Vec<Option<String>>>, bool) {
+        let answer = match &self.bound {
+            None => client.query(&self.text),
+            Some((of, is_binary, value)) => client.pipeline(&[
+                parse_typed("", &self.text, &[*of]),
+                bind_raw("", "", &[u16::from(*is_binary)], &[Some(value)], &[]),
+                describe(b'P', ""),
+                execute("", 0),
+            ]),
+        };
+        (answer.rows(), answer.error().is_some())
+    }
+}
+
+/// A table, the type of its key, and values of it.
+struct Kind {
+    name: &'static str,
+    columns: &'static str,
+    /// How each value may be written, the first way as a text is stored; the types of parameters that it may be given as.
+    values: &'static [&'static [&'static str]],
+    types: &'static [u32],
+    /// The binary form of a value for parameters of this length, if it has any.
+    binary: &'static [(u32, usize)],
+    /// Whether an answer by key is told by row.
+    is_by_row: bool,
+}
+
+const NUMBERS: &[&[&str]] = &[
+    &[
+        "1",
+        "'1'",
+        "01",
+        "' 1'",
+        "1.0",
+        "1::int8",
+        "1::int2",
+        "CAST('1' AS numeric)",
+    ],
+    &["2", "'2'", "'+2'", "2e0"],
+    &["-3", "'-3'", "(-3)"],
+];
+const INTEGERS: &[u32] = &[0, 21, 23, 20, 1700, 701];
+const BINARY: &[(u32, usize)] = &[(21, 2), (23, 4), (20, 8), (0, 4), (701, 8)];
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "k_int2",
+        columns: "id int2 PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_int4",
+        columns: "id int4 PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_int8",
+        columns: "id int8 PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: &[(20, 8), (0, 8), (23, 4), (701, 8)],
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_text",
+        columns: "id text PRIMARY KEY",
+        values: &[
+            &[
+                "'a'",
+                "'a'::text",
+                "$$a$$",
+                "E'a'",
+                "'a'::varchar",
+                "'a'::bpchar",
+                "CAST('a ' AS char(2))",
+            ],
+            &["'A'"],
+            &["'a '", "'a '::text"],
+            &["'é'", "U&'\\00e9'"],
+            &["'it''s'"],
+            &["''"],
+        ],
+        types: &[0, 25, 1043, 1042],
+        binary: &[],
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_varchar",
+        columns: "id varchar(3) PRIMARY KEY",
+        values: &[&["'a'", "'a'::text"], &["'abc'", "'abc'::varchar"], &["'abd'"]],
+        types: &[0, 25, 1043, 1042],
+        binary: &[],
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_uuid",
+        columns: "id uuid PRIMARY KEY",
+        values: &[
+            &[
+                "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'",
+                "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
+                "'{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}'",
+                "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid",
+            ],
+            &["'00000000-0000-0000-0000-000000000001'"],
+        ],
+        types: &[0, 2950],
+        binary: &[],
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_whole",
+        columns: "id int PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_index",
+        columns: "other int PRIMARY KEY DEFAULT (random() * 1e9)::int, id int NOT NULL UNIQUE",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: true,
+    },
+    Kind {
+        name: "k_not_it",
+        columns: "other int PRIMARY KEY DEFAULT (random() * 1e9)::int, id int NOT NULL UNIQUE",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: false,
+    },
+    Kind {
+        name: "k_bpchar",
+        columns: "id char(4) PRIMARY KEY",
+        values: &[&["'a'", "'a '", "'a'::text"], &["'b'"]],
+        types: &[0, 25, 1042],
+        binary: &[],
+        is_by_row: false,
+    },
+    Kind {
+        name: "k_numeric",
+        columns: "id numeric PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: false,
+    },
+    Kind {
+        name: "k_folded",
+        columns: "id text COLLATE folded PRIMARY KEY",
+        values: &[&["'a'", "'A'"], &["'b'", "'B'"]],
+        types: &[0, 25],
+        binary: &[],
+        is_by_row: false,
+    },
+    Kind {
+        name: "k_parts",
+        columns: "id int PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: false,
+    },
+];
+
+/// How a parameter's value is given as a text, of one that is written so; none of what is no literal by itself.
+fn text_of(written: &str) -> Option<String> {
+    let text = written
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''))
+        .unwrap_or(written);
+    (!text.contains("::") && !text.contains(['(', '$', '\\'])).then(|| text.replace("''", "'"))
+}
+
+fn binary_of(number: i64, of: u32, length: usize) -> Vec<u8> {
+    match (of, length) {
+        (701, _) => (number as f64).to_be_bytes().to_vec(),
+        (_, length) => number.to_be_bytes()[8 - length..].to_vec(),
+    }
+}
+
+fn one<'a, T>(random: &mut StdRng, all: &'a [T]) -> &'a T {
+    &all[random.random_range(0..all.len())]
+}
+
+impl Kind {
+    fn make(&self, server: &mut Client) {
+        let after = match self.name {
+            "k_parts" => " PARTITION BY LIST (id)",
+            _ => "",
+        };
+        server.run(&format!(
+            "CREATE TABLE {} ({}, n int NOT NULL){after}",
+            self.name, self.columns
+        ));
+        for sql in match self.name {
+            "k_whole" => &["ALTER TABLE k_whole REPLICA IDENTITY FULL"][..],
+            "k_index" => &["ALTER TABLE k_index REPLICA IDENTITY USING INDEX k_index_id_key"],
+            "k_parts" => &["CREATE TABLE k_part PARTITION OF k_parts DEFAULT"],
+            _ => &[],
+        } {
+            server.run(sql);
+        }
+        for value in self.values {
+            server.run(&format!("INSERT INTO {} (id, n) VALUES ({}, 0)", self.name, value[0]));
+        }
+    }
+
+    /// A statement of this text, where the key is compared with a value that is written in some way.
+    fn asked(&self, random: &mut StdRng, text: &str) -> Asked {
+        let ways = one(random, self.values);
+        let written = *one(random, ways);
+        let with = |written: &str| text.replace("KEY", written).replace("TABLE", self.name);
+        let as_text = text_of(written);
+        let number: Option<i64> = as_text.as_ref().and_then(|text| text.trim().parse().ok());
+        let bound = match (random.random_range(0..3), as_text, number) {
+            (0, Some(text), _) => Some((*one(random, self.types), false, text.into_bytes())),
+            (1, _, Some(number)) if !self.binary.is_empty() => {
+                let (of, length) = *one(random, self.binary);
+                Some((of, true, binary_of(number, of, length)))
+            }
+            _ => None,
+        };
+        Asked {
+            text: with(if bound.is_some() { "$1" } else { written }),
+            bound,
+        }
+    }
+}
+
+const READS: &[&str] = &[
+    "/* ttl:3600 */ SELECT n FROM TABLE WHERE id = KEY",
+    "/* ttl:3600 */ SELECT count(*), sum(n) FROM TABLE WHERE n >= 0 AND id = KEY",
+    "/* ttl:3600 */ SELECT n FROM TABLE WHERE id = KEY ORDER BY n LIMIT 5",
+    "/* ttl:3600 */ SELECT count(*), coalesce(sum(n), 0) FROM TABLE",
+];
+const CHANGES: &[&str] = &[
+    "UPDATE TABLE SET n = n + 1 WHERE id = KEY",
+    "UPDATE TABLE SET n = n + 1 WHERE id = KEY",
+    "UPDATE TABLE SET n = n + 1 WHERE id = KEY AND n >= 0 RETURNING n",
+    "UPDATE TABLE SET n = n + 1",
+    "UPDATE TABLE SET id = KEY WHERE n = (SELECT max(n) FROM TABLE) AND NOT EXISTS (SELECT FROM TABLE o WHERE o.id = KEY)",
+    "DELETE FROM TABLE WHERE id = KEY",
+    "INSERT INTO TABLE (id, n) VALUES (KEY, 7)",
+    "INSERT INTO TABLE (n, id) VALUES (8, KEY) ON CONFLICT DO NOTHING",
+    "INSERT INTO TABLE (id, n) VALUES (KEY, 9) ON CONFLICT (id) DO UPDATE SET n = TABLE.n + 1",
+    "TRUNCATE TABLE",
+];
+
+fn set(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Made of values of all kinds, written in many ways, which the database takes for equal or not.
+#[test]
+fn no_answer_outlives_a_change_of_its_row_however_that_is_written() {
+    let seed = set("FOREBAY_BY_ROW_SEED").unwrap_or_else(rand::random);
+    println!("FOREBAY_BY_ROW_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let rounds = set("FOREBAY_BY_ROW_ROUNDS").unwrap_or(150);
+    let stage = Stage::new("by_row", "");
+    let (mut client, mut server, mut judge) = (stage.client(), stage.straight(), stage.straight());
+    server.run("CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)");
+    for kind in KINDS {
+        kind.make(&mut server);
+        let scan = READS[3].replace("TABLE", kind.name);
+        stage.until_remembered(&mut client, &scan, "SELECT count(*), coalesce");
+    }
+    let (mut hits, mut refused) = (0, 0);
+    for _ in 0..rounds {
+        let kind = one(&mut random, KINDS);
+        let reads: Vec<Asked> = (0..6)
+            .map(|_| {
+                let text = *one(&mut random, READS);
+                kind.asked(&mut random, text)
+            })
+            .collect();
+        // So often that each is remembered, if it can be.
+        for read in reads.iter().cycle().take(4 * reads.len()) {
+            read.send(&mut client);
+        }
+        let text = *one(&mut random, CHANGES);
+        let change = kind.asked(&mut random, text);
+        let is_own = random.random_bool(0.5);
+        let (_, is_refused) = change.send(if is_own { &mut client } else { &mut server });
+        refused += u64::from(is_refused);
+        let before = stage.remembered("SELECT").0;
+        for read in &reads {
+            let now = read.send(&mut judge);
+            match is_own {
+                true => assert_eq!(read.send(&mut client), now, "{change:?} {read:?}"),
+                false => until(&format!("{change:?} {read:?}"), || read.send(&mut client) == now),
+            }
+        }
+        hits += stage.remembered("SELECT").0 - before;
+        if kind.values.len() * 4 < usize::from(random.random::<u8>()) {
+            continue;
+        }
+        for value in kind.values {
+            drop(server.query(&format!("INSERT INTO {} (id, n) VALUES ({}, 0)", kind.name, value[0])));
+        }
+        // What is told of them is told before what comes next.
+        let scan = READS[3].replace("TABLE", kind.name);
+        let now = judge.query(&scan).rows();
+        until("all of it is told", || client.query(&scan).rows() == now);
+    }
+    println!("{hits} answers from memory, {refused} changes of {rounds} refused");
+    assert!(hits > rounds / 2 && refused < rounds / 2);
+}
+
+/// Straight at the server, and by somebody through the proxy.
+#[test]
+fn what_is_known_of_one_row_outlives_changes_of_others() {
+    let stage = Stage::new("others", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)");
+    for kind in KINDS {
+        kind.make(&mut server);
+        let read = |value: usize| {
+            format!(
+                "/* ttl:3600 */ SELECT n FROM {} WHERE id = {}",
+                kind.name, kind.values[value][0]
+            )
+        };
+        let begins = format!("SELECT n FROM {} WHERE", kind.name);
+        let (this, other) = (read(0), read(1));
+        stage.until_remembered(&mut client, &this, &begins);
+        let mut by_way = |name: &str, change: &mut dyn FnMut(&str)| {
+            // What was changed before is told by now, of this one too.
+            let now = server.query(&other).rows();
+            until(name, || client.query(&other).rows() == now);
+            stage.until_remembered(&mut client, &this, &begins);
+            stage.until_remembered(&mut client, &other, &begins);
+            change(&format!(
+                "UPDATE {} SET n = n + 1 WHERE id = {}",
+                kind.name, kind.values[1][0]
+            ));
+            let now = server.query(&other).rows();
+            until(name, || client.query(&other).rows() == now);
+            let before = stage.remembered(&begins).0;
+            client.run(&this);
+            stage.remembered(&begins).0 > before
+        };
+        let (mut straight, mut another) = (stage.straight(), stage.client());
+        let is_kept = by_way("straight", &mut |change| drop(straight.run(change)));
+        assert_eq!(is_kept, kind.is_by_row, "{}", kind.name);
+        let mut is_kept = false;
+        // What the change does is known after some of them.
+        for _ in 0..5 {
+            is_kept = by_way("through the proxy", &mut |change| drop(another.run(change)));
+        }
+        assert_eq!(is_kept, kind.is_by_row, "{}, through the proxy", kind.name);
+    }
+}
+
+/// By what rows are told is another thing then, on both sides.
+#[test]
+fn a_table_that_gets_another_key_is_told_by_that() {
+    let stage = Stage::new("another_key", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE k (a int NOT NULL, b int NOT NULL UNIQUE, n int, PRIMARY KEY (a))");
+    server.run("CREATE UNIQUE INDEX k_a_key ON k (a)");
+    server.run("INSERT INTO k SELECT i, 10 - i, 0 FROM generate_series(1, 9) i");
+    let reads =
+        ["a = 3", "b = 3", "a = 3 AND b = 7"].map(|which| format!("/* ttl:3600 */ SELECT n FROM k WHERE {which}"));
+    for round in 0..4 {
+        for key in [
+            "DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (b)",
+            "DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (a, b)",
+            "REPLICA IDENTITY FULL",
+            "REPLICA IDENTITY USING INDEX k_b_key",
+            "ALTER a TYPE int8, REPLICA IDENTITY USING INDEX k_a_key",
+            "DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (a), ALTER a TYPE int4, REPLICA IDENTITY DEFAULT",
+        ] {
+            for read in &reads {
+                client.run(read);
+            }
+            server.run(&format!("ALTER TABLE k {key}"));
+            for change in ["a = 3", "b = 3", "true"] {
+                for read in reads.iter().cycle().take(9) {
+                    client.run(read);
+                }
+                server.run(&format!("UPDATE k SET n = n + 1 WHERE {change}"));
+                for read in &reads {
+                    let now = server.query(read).rows();
+                    until(&format!("{round}, {key}: {change}, {read}"), || {
+                        client.query(read).rows() == now
+                    });
+                }
+            }
+        }
+    }
+    assert!(stage.remembered("SELECT n FROM k").0 > 0);
+}
