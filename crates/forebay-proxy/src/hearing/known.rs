@@ -328,8 +328,69 @@ impl fmt::Display for Standing {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{Future, ready};
+    use std::pin::Pin;
+
     use super::*;
-    use crate::memory::Invalidation;
+    use crate::memory::does::{Changed, Rows};
+    use crate::memory::question::{Key as QuestionKey, Question, Row, Way};
+    use crate::memory::{Invalidation, Said, Told, Unanswered, Windows};
+    use crate::sharing::ask::Answer;
+
+    /// An answer about the row 5 of the table t.
+    struct Five;
+
+    impl Way for Five {
+        fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + '_>> {
+            let (table, row) = ("t".into(), "5".into());
+            Box::pin(ready(Ok(Said {
+                bytes: "five".into(),
+                is_of_now: true,
+                row: Some(Row { table, row }),
+            })))
+        }
+
+        fn tables(&self) -> Arc<[Arc<str>]> {
+            ["t".into()].into()
+        }
+    }
+
+    /// Whether it is known, and if not, it is from now on.
+    async fn is_known(hearing: &Hearing) -> bool {
+        let fresh = Duration::from_secs(60);
+        let key = QuestionKey {
+            company: 0,
+            text: "five".into(),
+            extended: None,
+            windows: Windows { fresh, stale: fresh },
+        };
+        match hearing.memory.ask(Question::new(key, "here".into(), Five)) {
+            Told::Known(_) => true,
+            Told::Asked(told) => {
+                assert!(matches!(told.await, Ok(Answer::Done(_))));
+                false
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_told_by_another_key_than_is_known_is_told_of_any_row() {
+        let hearing = hearing();
+        let snapshot = Snapshot::parse("9:9:").unwrap();
+        let covers = |lines| hearing.covers([("t".into(), Key::parse(lines))], &snapshot);
+        let six = || Does::changes_row("t".into(), Some("6".into()));
+        covers("23 a");
+        let number = hearing.keys_number();
+        is_known(&hearing).await;
+        assert!(hearing.committed(1, &mut six(), number).is_ok() && is_known(&hearing).await);
+        covers("23 b");
+        assert!(!is_known(&hearing).await && is_known(&hearing).await);
+        let mut does = six();
+        hearing.committed(2, &mut does, number).unwrap();
+        let (table, rows) = ("t".into(), Rows::Any);
+        assert_eq!(does, Does::Changes(vec![Changed { table, rows }]));
+        assert!(!is_known(&hearing).await);
+    }
 
     fn hearing() -> Hearing {
         let memory = Memory::new(1_000, Invalidation::Own);
@@ -382,6 +443,17 @@ mod tests {
         hearing.is_at(Position(1));
         assert!(hearing.begin(&[], None).is_some());
         assert!(hearing.begin(&["t".into()], None).is_none(), "it is not covered");
+        let snapshot = Snapshot::parse("9:9:").unwrap();
+        hearing.covers([("t".into(), Key::parse("23 a"))], &snapshot);
+        hearing.seen_by(&snapshot);
+        for (lines, is_it) in [("23 a", true), ("20 a", false), ("23 b", false)] {
+            let key = Key::parse(lines).unwrap();
+            assert_eq!(
+                hearing.begin(&["t".into()], Some(("t", &key))).is_some(),
+                is_it,
+                "{lines}"
+            );
+        }
         hearing.is_away("gone");
         assert!(hearing.begin(&[], None).is_some(), "it was heard a moment ago");
         hearing.begins("server".into());

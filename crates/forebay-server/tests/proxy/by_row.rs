@@ -112,7 +112,11 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "k_varchar",
         columns: "id varchar(3) PRIMARY KEY",
-        values: &[&["'a'", "'a'::text"], &["'abc'", "'abc'::varchar"], &["'abd'"]],
+        values: &[
+            &["'a'", "'a'::text"],
+            &["'abc'", "'abc'::varchar", "'abc  '"],
+            &["'abd'"],
+        ],
         types: &[0, 25, 1043, 1042],
         binary: &[],
         is_by_row: true,
@@ -182,6 +186,22 @@ const KINDS: &[Kind] = &[
         is_by_row: false,
     },
     Kind {
+        name: "k_heirs",
+        columns: "id int PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: false,
+    },
+    Kind {
+        name: "k_twice",
+        columns: "id int PRIMARY KEY",
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row: false,
+    },
+    Kind {
         name: "k_parts",
         columns: "id int PRIMARY KEY",
         values: NUMBERS,
@@ -225,6 +245,14 @@ impl Kind {
             "k_whole" => &["ALTER TABLE k_whole REPLICA IDENTITY FULL"][..],
             "k_index" => &["ALTER TABLE k_index REPLICA IDENTITY USING INDEX k_index_id_key"],
             "k_parts" => &["CREATE TABLE k_part PARTITION OF k_parts DEFAULT"],
+            "k_heirs" => &[
+                "CREATE TABLE k_heir (id int, n int, PRIMARY KEY (n, id)) INHERITS (k_heirs)",
+                "INSERT INTO k_heir VALUES (1, 5), (-3, 5)",
+            ],
+            "k_twice" => &[
+                "CREATE SCHEMA twice",
+                "CREATE TABLE twice.k_twice (n int PRIMARY KEY, id int)",
+            ],
             _ => &[],
         } {
             server.run(sql);
@@ -238,6 +266,7 @@ impl Kind {
     fn asked(&self, random: &mut StdRng, text: &str) -> Asked {
         let ways = one(random, self.values);
         let written = *one(random, ways);
+        let text = text.replace("OTHER", one(random, self.values)[0]);
         let with = |written: &str| text.replace("KEY", written).replace("TABLE", self.name);
         let as_text = text_of(written);
         let number: Option<i64> = as_text.as_ref().and_then(|text| text.trim().parse().ok());
@@ -268,6 +297,7 @@ const CHANGES: &[&str] = &[
     "UPDATE TABLE SET n = n + 1 WHERE id = KEY AND n >= 0 RETURNING n",
     "UPDATE TABLE SET n = n + 1",
     "UPDATE TABLE SET id = KEY WHERE n = (SELECT max(n) FROM TABLE) AND NOT EXISTS (SELECT FROM TABLE o WHERE o.id = KEY)",
+    "UPDATE TABLE SET id = OTHER, n = n + 1 WHERE id = KEY",
     "DELETE FROM TABLE WHERE id = KEY",
     "INSERT INTO TABLE (id, n) VALUES (KEY, 7)",
     "INSERT INTO TABLE (n, id) VALUES (8, KEY) ON CONFLICT DO NOTHING",
