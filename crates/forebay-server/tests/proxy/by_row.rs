@@ -411,6 +411,111 @@ fn what_is_known_of_one_row_outlives_changes_of_others() {
     }
 }
 
+/// What is remembered by one way to write a row's key is of the row that another way to write it changes, though it was not there.
+#[test]
+fn a_row_is_the_same_however_its_key_is_written_and_wherever_it_was() {
+    let stage = Stage::new("same_row", "");
+    let (mut client, mut server, mut other) = (stage.client(), stage.straight(), stage.client());
+    for sql in [
+        "CREATE TABLE r_int (id int PRIMARY KEY, n int DEFAULT 0)",
+        "CREATE UNIQUE INDEX ON r_int (n) WHERE n = 16777216",
+        "CREATE TABLE r_whole (id int PRIMARY KEY, n int DEFAULT 0)",
+        "ALTER TABLE r_whole REPLICA IDENTITY FULL",
+        "CREATE TABLE r_text (id varchar(3) PRIMARY KEY, n int DEFAULT 0)",
+        "CREATE TABLE r_two (id int, kind text, n int DEFAULT 0, PRIMARY KEY (kind, id))",
+        "INSERT INTO r_int (id) VALUES (1), (16777216)",
+        "INSERT INTO r_whole VALUES (1)",
+        "INSERT INTO r_two VALUES (1, 'a')",
+    ] {
+        server.run(sql);
+    }
+    let by_value = |of: u32, value: &str| Asked {
+        text: "/* ttl:3600 */ SELECT n FROM r_int WHERE id = $1".to_owned(),
+        bound: Some((of, false, value.as_bytes().to_vec())),
+    };
+    let by_text = |table: &str, which: &str| Asked {
+        text: format!("/* ttl:3600 */ SELECT n FROM {table} WHERE {which}"),
+        bound: None,
+    };
+    for (read, change, back) in [
+        // float4, which has no 16777217.
+        (
+            by_value(700, "16777217"),
+            "UPDATE r_int SET n = n + 1 WHERE id = 16777216",
+            "",
+        ),
+        (
+            by_value(0, "16777216"),
+            "UPDATE r_int SET n = n + 1 WHERE id = 16777216.0",
+            "",
+        ),
+        (
+            by_text("r_int", "id = 2"),
+            "UPDATE r_int SET id = 2 WHERE id = 1",
+            "UPDATE r_int SET id = 1 WHERE id = 2",
+        ),
+        (
+            by_text("r_int", "id = 1"),
+            "UPDATE r_int SET id = 2 WHERE id = 1",
+            "UPDATE r_int SET id = 1 WHERE id = 2",
+        ),
+        (
+            by_text("r_whole", "id = 2"),
+            "UPDATE r_whole SET id = 2 WHERE id = 1",
+            "UPDATE r_whole SET id = 1 WHERE id = 2",
+        ),
+        (
+            by_text("r_text", "id = 'abc'"),
+            "INSERT INTO r_text (id) VALUES ('abc  ')",
+            "DELETE FROM r_text WHERE id = 'abc'",
+        ),
+        (
+            by_text("r_two", "id = 1 AND kind = 'b'"),
+            "UPDATE r_two SET kind = 'b' WHERE id = 1 AND kind = 'a'",
+            "UPDATE r_two SET kind = 'a' WHERE kind = 'b' AND id = 1",
+        ),
+        (
+            by_text("r_two", "kind = 'a'"),
+            "UPDATE r_two SET n = n + 1 WHERE kind = 'a' AND id = 1",
+            "UPDATE r_two SET kind = 'a'",
+        ),
+        (
+            by_text("r_int", "id = 7"),
+            "INSERT INTO r_int (id) VALUES (7)",
+            "DELETE FROM r_int WHERE id = 7",
+        ),
+        (
+            by_text("r_int", "id = 1"),
+            "INSERT INTO r_int (id, n) VALUES (8, 16777216) ON CONFLICT (n) WHERE n = 16777216 DO UPDATE SET n = 5",
+            "DELETE FROM r_int; INSERT INTO r_int (id, n) VALUES (1, 16777216)",
+        ),
+    ] {
+        let begins: String = read.text["/* ttl:3600 */ ".len()..].chars().take(20).collect();
+        for is_own in [false, true, true] {
+            if !back.is_empty() {
+                server.query(back);
+            }
+            let now = read.send(&mut server);
+            until(back, || read.send(&mut client) == now);
+            let before = stage.remembered(&begins).0;
+            until("it is remembered", || {
+                read.send(&mut client);
+                stage.remembered(&begins).0 > before
+            });
+            match is_own {
+                true => other.run(change),
+                false => server.run(change),
+            };
+            let changed = read.send(&mut server);
+            assert_ne!(changed, now, "{change}");
+            match is_own {
+                true => assert_eq!(read.send(&mut client), changed, "{change}"),
+                false => until(change, || read.send(&mut client) == changed),
+            }
+        }
+    }
+}
+
 /// By what rows are told is another thing then, on both sides.
 #[test]
 fn a_table_that_gets_another_key_is_told_by_that() {
