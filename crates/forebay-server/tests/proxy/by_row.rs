@@ -2,12 +2,15 @@
 //!
 //! For longer, and again: `FOREBAY_BY_ROW_ROUNDS`, `FOREBAY_BY_ROW_SEED`.
 
+use std::sync::OnceLock;
+
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use testbed::Postgres;
 
 use crate::client::{Client, bind_raw, describe, execute, parse_typed};
 use crate::crowd::until;
-use crate::stream::Stage;
+use crate::stream::{Stage, started};
 
 /// What is asked: a text, and the type, format and bytes of its parameter, if it has one.
 #[derive(Debug, Clone)]
@@ -227,6 +230,21 @@ fn binary_of(number: i64, of: u32, length: usize) -> Vec<u8> {
     }
 }
 
+/// A database of a server that nobody changes the catalog of beside.
+fn stage(name: &'static str, lines: &str) -> Stage {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    Stage::at(SERVER.get_or_init(|| started(&[])), name, lines)
+}
+
+/// How often the catalog was another one, from when all is seen that this session has changed in it: from then on it is not it that makes answers old.
+fn settled(stage: &Stage, server: &mut Client) -> String {
+    server.run("SELECT pg_stat_force_next_flush()");
+    let looks = || stage.status("stream_catalog_looks").parse::<u64>().unwrap();
+    let before = looks();
+    until("it is looked at", || looks() > before + 1);
+    stage.status("stream_catalog_changes")
+}
+
 fn one<'a, T>(random: &mut StdRng, all: &'a [T]) -> &'a T {
     &all[random.random_range(0..all.len())]
 }
@@ -249,10 +267,7 @@ impl Kind {
                 "CREATE TABLE k_heir (id int, n int, PRIMARY KEY (n, id)) INHERITS (k_heirs)",
                 "INSERT INTO k_heir VALUES (1, 5), (-3, 5)",
             ],
-            "k_twice" => &[
-                "CREATE SCHEMA twice",
-                "CREATE TABLE twice.k_twice (n int PRIMARY KEY, id int)",
-            ],
+            "k_twice" => &["CREATE SCHEMA twice", "CREATE TABLE twice.k_twice (id int PRIMARY KEY)"],
             _ => &[],
         } {
             server.run(sql);
@@ -302,7 +317,6 @@ const CHANGES: &[&str] = &[
     "INSERT INTO TABLE (id, n) VALUES (KEY, 7)",
     "INSERT INTO TABLE (n, id) VALUES (8, KEY) ON CONFLICT DO NOTHING",
     "INSERT INTO TABLE (id, n) VALUES (KEY, 9) ON CONFLICT (id) DO UPDATE SET n = TABLE.n + 1",
-    "TRUNCATE TABLE",
 ];
 
 fn set(name: &str) -> Option<u64> {
@@ -316,7 +330,7 @@ fn no_answer_outlives_a_change_of_its_row_however_that_is_written() {
     println!("FOREBAY_BY_ROW_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let rounds = set("FOREBAY_BY_ROW_ROUNDS").unwrap_or(150);
-    let stage = Stage::new("by_row", "");
+    let stage = stage("by_row", "");
     let (mut client, mut server, mut judge) = (stage.client(), stage.straight(), stage.straight());
     server.run("CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)");
     for kind in KINDS {
@@ -324,6 +338,7 @@ fn no_answer_outlives_a_change_of_its_row_however_that_is_written() {
         let scan = READS[3].replace("TABLE", kind.name);
         stage.until_remembered(&mut client, &scan, "SELECT count(*), coalesce");
     }
+    let catalog_changes = settled(&stage, &mut server);
     let (mut hits, mut refused) = (0, 0);
     for _ in 0..rounds {
         let kind = one(&mut random, KINDS);
@@ -363,13 +378,19 @@ fn no_answer_outlives_a_change_of_its_row_however_that_is_written() {
         until("all of it is told", || client.query(&scan).rows() == now);
     }
     println!("{hits} answers from memory, {refused} changes of {rounds} refused");
+    assert_eq!(
+        stage.status("stream_catalog_changes"),
+        catalog_changes,
+        "nothing else was to make answers old"
+    );
     assert!(hits > rounds / 2 && refused < rounds / 2);
 }
 
 /// Straight at the server, and by somebody through the proxy.
 #[test]
 fn what_is_known_of_one_row_outlives_changes_of_others() {
-    let stage = Stage::new("others", "");
+    // Nothing is to be asked anew because the stream is behind.
+    let stage = stage("others", "max_lag = \"4s\"\n");
     let (mut client, mut server) = (stage.client(), stage.straight());
     server.run("CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)");
     for kind in KINDS {
@@ -389,10 +410,13 @@ fn what_is_known_of_one_row_outlives_changes_of_others() {
             until(name, || client.query(&other).rows() == now);
             stage.until_remembered(&mut client, &this, &begins);
             stage.until_remembered(&mut client, &other, &begins);
+            let commits = || stage.status("stream_commits").parse::<u64>().unwrap();
+            let told = commits();
             change(&format!(
                 "UPDATE {} SET n = n + 1 WHERE id = {}",
                 kind.name, kind.values[1][0]
             ));
+            until("its commit is told", || commits() > told);
             let now = server.query(&other).rows();
             until(name, || client.query(&other).rows() == now);
             let before = stage.remembered(&begins).0;
@@ -414,8 +438,13 @@ fn what_is_known_of_one_row_outlives_changes_of_others() {
 /// What is remembered by one way to write a row's key is of the row that another way to write it changes, though it was not there.
 #[test]
 fn a_row_is_the_same_however_its_key_is_written_and_wherever_it_was() {
-    let stage = Stage::new("same_row", "");
-    let (mut client, mut server, mut other) = (stage.client(), stage.straight(), stage.client());
+    rows_are_the_same(&stage("same_row", ""), false);
+    // Where nothing else tells it.
+    rows_are_the_same(&stage("same_own_row", "invalidate = \"own\"\n"), true);
+}
+
+fn rows_are_the_same(stage: &Stage, is_own: bool) {
+    let (mut client, mut server) = (stage.client(), stage.straight());
     for sql in [
         "CREATE TABLE r_int (id int PRIMARY KEY, n int DEFAULT 0)",
         "CREATE UNIQUE INDEX ON r_int (n) WHERE n = 16777216",
@@ -429,6 +458,12 @@ fn a_row_is_the_same_however_its_key_is_written_and_wherever_it_was() {
     ] {
         server.run(sql);
     }
+    for table in ["r_int", "r_whole", "r_text", "r_two"] {
+        let read = format!("/* ttl:3600 */ SELECT count(*) FROM {table}");
+        stage.until_remembered(&mut client, &read, &read["/* ttl:3600 */ ".len()..]);
+    }
+    let catalog_changes = (!is_own).then(|| settled(stage, &mut server));
+    let mut other = if is_own { stage.client() } else { stage.straight() };
     let by_value = |of: u32, value: &str| Asked {
         text: "/* ttl:3600 */ SELECT n FROM r_int WHERE id = $1".to_owned(),
         bound: Some((of, false, value.as_bytes().to_vec())),
@@ -491,9 +526,10 @@ fn a_row_is_the_same_however_its_key_is_written_and_wherever_it_was() {
         ),
     ] {
         let begins: String = read.text["/* ttl:3600 */ ".len()..].chars().take(20).collect();
-        for is_own in [false, true, true] {
+        // What the change does is known at the second time.
+        for _ in 0..2 {
             if !back.is_empty() {
-                server.query(back);
+                other.query(back);
             }
             let now = read.send(&mut server);
             until(back, || read.send(&mut client) == now);
@@ -502,10 +538,7 @@ fn a_row_is_the_same_however_its_key_is_written_and_wherever_it_was() {
                 read.send(&mut client);
                 stage.remembered(&begins).0 > before
             });
-            match is_own {
-                true => other.run(change),
-                false => server.run(change),
-            };
+            other.run(change);
             let changed = read.send(&mut server);
             assert_ne!(changed, now, "{change}");
             match is_own {
@@ -514,12 +547,50 @@ fn a_row_is_the_same_however_its_key_is_written_and_wherever_it_was() {
             }
         }
     }
+    if let Some(before) = catalog_changes {
+        assert_eq!(
+            stage.status("stream_catalog_changes"),
+            before,
+            "nothing else was to make answers old"
+        );
+    }
+}
+
+/// The stream has told of a table before anybody has asked for it.
+#[test]
+fn a_table_that_was_told_of_before_is_told_by_row_too() {
+    let stage = stage("before", "publication = \"of_all\"\n");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE PUBLICATION of_all FOR ALL TABLES",
+        "CREATE TABLE first (id int PRIMARY KEY)",
+        "CREATE TABLE b (id int PRIMARY KEY, n int)",
+        "INSERT INTO b VALUES (1, 0), (2, 0)",
+    ] {
+        server.run(sql);
+    }
+    stage.until_remembered(
+        &mut client,
+        "/* ttl:3600 */ SELECT id FROM first",
+        "SELECT id FROM first",
+    );
+    server.run("UPDATE b SET n = 1");
+    let [this, other] = [1, 2].map(|id| format!("/* ttl:3600 */ SELECT n FROM b WHERE id = {id}"));
+    let begins = "SELECT n FROM b";
+    for n in 0..3 {
+        stage.until_remembered(&mut client, &this, begins);
+        server.run(&format!("UPDATE b SET n = {n} WHERE id = 2"));
+        until("it is told", || client.ask(&other) == n.to_string());
+        let before = stage.remembered(begins).0;
+        client.run(&this);
+        assert!(stage.remembered(begins).0 > before);
+    }
 }
 
 /// By what rows are told is another thing then, on both sides.
 #[test]
 fn a_table_that_gets_another_key_is_told_by_that() {
-    let stage = Stage::new("another_key", "");
+    let stage = stage("another_key", "");
     let (mut client, mut server) = (stage.client(), stage.straight());
     server.run("CREATE TABLE k (a int NOT NULL, b int NOT NULL UNIQUE, n int, PRIMARY KEY (a))");
     server.run("CREATE UNIQUE INDEX k_a_key ON k (a)");
