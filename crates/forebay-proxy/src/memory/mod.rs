@@ -194,7 +194,7 @@ impl Memory {
             Does::Changes(tables) => {
                 let invalidate = |tag: Arc<str>| drop(self.0.answers.invalidate_tag(&tag));
                 for Changed { table, rows } in tables {
-                    invalidate(tag_of(place, table));
+                    if *rows == Rows::Any { invalidate(tag_of(place, table)); }
                     match rows {
                         Rows::Any => invalidate(tag_of_row(place, table, "")),
                         Rows::Only(rows) => rows.iter().for_each(|row| invalidate(tag_of_row(place, table, row))),
