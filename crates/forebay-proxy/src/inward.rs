@@ -361,7 +361,7 @@ impl State {
             return Ok(false);
         }
         let statement = self.names.statement(name).cloned();
-        self.watch_statement(statement.as_deref());
+        self.watch_statement(statement.as_deref(), rest);
         if let Some(statement) = &statement {
             self.heed(statement, server);
         }

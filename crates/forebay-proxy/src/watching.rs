@@ -8,6 +8,7 @@ use crate::memory::does::Does;
 use crate::memory::watch::Watch;
 use crate::sharing::offer::plan_of;
 use crate::sharing::plan::Plan;
+use crate::sharing::restriction::Given;
 use crate::state::State;
 use crate::statements::{Statement, text_of};
 
@@ -18,11 +19,11 @@ impl State {
             return;
         }
         let plan = self.company().and_then(|company| plan_of(&company, text));
-        self.watch_plan(plan);
+        self.watch_plan(plan, Some(&Given::Text(text)));
     }
 
-    /// What was prepared is.
-    pub(crate) fn watch_statement(&mut self, statement: Option<&Statement>) {
+    /// What was prepared is, with what stands in the body of a Bind behind the name.
+    pub(crate) fn watch_statement(&mut self, statement: Option<&Statement>, bound: &[u8]) {
         if !self.pool.remembers() || self.watch.does == Does::Anything {
             return;
         }
@@ -30,14 +31,16 @@ impl State {
             let company = self.company()?;
             statement.plan(company.number, || plan_of(&company, text_of(statement.definition())))
         });
-        self.watch_plan(plan);
+        let definition = statement.map(Statement::definition);
+        let given = definition.map(|definition| Given::Bound { definition, bound });
+        self.watch_plan(plan, given.as_ref());
     }
 
-    fn watch_plan(&mut self, plan: Option<Arc<Plan>>) {
+    fn watch_plan(&mut self, plan: Option<Arc<Plan>>, given: Option<&Given<'_>>) {
         let changes = self.pool.effects.schema_changes();
         self.watch
             .does
-            .add(plan.map_or(Does::Anything, |plan| plan.does(changes)));
+            .add(plan.map_or(Does::Anything, |plan| plan.does(changes, given)));
     }
 
     /// Something is sent on of which nothing can be told.

@@ -7,6 +7,8 @@ mod client;
 
 #[path = "proxy/access.rs"]
 mod access;
+#[path = "proxy/by_row.rs"]
+mod by_row;
 #[path = "proxy/cancels.rs"]
 mod cancels;
 #[path = "proxy/caps.rs"]

@@ -176,11 +176,14 @@ pub(super) fn make_parameters(text: &mut String, tokens: &[(Range<usize>, Token<
     for (number, place) in places.iter().enumerate().rev() {
         text.replace_range(tokens[*place].0.clone(), &format!("${}", number + 1));
     }
-    let number_of = |place: &usize| {
-        let before = tokens[..*place].iter();
-        before.filter(|(_, token)| Literal::of(token).is_some()).count()
-    };
-    places.iter().map(number_of).collect()
+    places.iter().filter_map(|place| literal_at(tokens, *place)).collect()
+}
+
+/// Which of the literals stands at this place.
+pub(super) fn literal_at(tokens: &[(Range<usize>, Token<'_>)], place: usize) -> Option<usize> {
+    Literal::of(&tokens.get(place)?.1)?;
+    let before = tokens[..place].iter();
+    Some(before.filter(|(_, token)| Literal::of(token).is_some()).count())
 }
 
 /// Whether nothing but columns of the table's rows is asked for.
@@ -305,13 +308,17 @@ pub(super) fn equality(condition: &ast::Expr) -> Option<Equality<'_>> {
 }
 
 /// Which token the value is: the one that stands behind this column and `=`, where that is certain.
-fn place_of(tokens: &[(Range<usize>, Token<'_>)], equality: &Equality<'_>) -> Option<usize> {
+pub(super) fn place_of(tokens: &[(Range<usize>, Token<'_>)], equality: &Equality<'_>) -> Option<usize> {
     let is_it = |at: usize| {
         let [(_, before), (_, equals), (_, token)] = &tokens[at..at + 3] else {
             return false;
         };
         let is_value = match equality.value {
             ast::Value::Number(digits, _) => token.kind == Kind::Digits && token.text == digits,
+            ast::Value::SingleQuotedString(text) => {
+                let string = Literal::of(token).and_then(|literal| literal.string());
+                string.is_some_and(|string| string.replace("''", "'") == *text)
+            }
             _ => false,
         };
         is_value && equals.is_symbol("=") && matches!(name(before), Ok(Some(name)) if name == equality.column)

@@ -88,7 +88,7 @@ pub fn rows(sql: &str, lists: &[String]) -> Option<String> {
 }
 
 /// The tokens of each value of the one row, where each is a parameter or a literal.
-fn cells(tokens: &[(Range<usize>, Token<'_>)], end: usize) -> Option<Vec<Range<usize>>> {
+pub(super) fn cells(tokens: &[(Range<usize>, Token<'_>)], end: usize) -> Option<Vec<Range<usize>>> {
     // A column may have that name, too.
     let values = tokens.iter().rposition(|(_, token)| token.is_word("VALUES"))?;
     let last = tokens.iter().rposition(|(range, _)| range.start < end)?;

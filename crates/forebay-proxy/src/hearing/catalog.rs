@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use crate::memory::key::COLUMNS;
 use crate::settings::quoted_text;
 
 /// What the session that asks begins with. Its own commits wait for no standby, of which there may be none.
@@ -113,7 +114,7 @@ pub(super) fn ask_mark(version: u32, slot: &str) -> String {
 }
 
 /// Asks what tables of these names there are: how they are called, whether they are published whole, or have no rows but those of their parts, whether they have a replica identity, whether
-/// the asker may publish them, and how they are called with their schemas; and how the publication itself is.
+/// the asker may publish them, how they are called with their schemas, and the columns of their [key](crate::memory::key); and how the publication itself is.
 pub(super) fn ask_tables(publication: &str, names: &[Arc<str>]) -> String {
     let publication = quoted_text(publication);
     let names: Vec<String> = names.iter().map(|name| quoted_text(name)).collect();
@@ -122,11 +123,11 @@ pub(super) fn ask_tables(publication: &str, names: &[Arc<str>]) -> String {
          CAST(CASE c.relreplident WHEN 'f' THEN true WHEN 'n' THEN false ELSE EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid \
          AND i.indimmediate AND i.indisvalid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END) END AS text), \
          CAST(c.relkind = 'r' AND c.relpersistence = 'p' AND pg_has_role(c.relowner, 'USAGE') AS text), \
-         quote_ident(n.nspname) || '.' || quote_ident(c.relname) \
+         quote_ident(n.nspname) || '.' || quote_ident(c.relname), {COLUMNS} \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN (SELECT * FROM pg_publication_tables p WHERE p.pubname = {publication} \
          AND to_jsonb(p) ->> 'rowfilter' IS NULL) p ON p.schemaname = n.nspname AND p.tablename = c.relname \
          WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid >= 16384 AND c.relname = ANY(CAST(ARRAY[{}] AS name[])) \
-         UNION ALL SELECT '', CAST(pubinsert AND pubupdate AND pubdelete AND pubtruncate AND NOT pubviaroot AS text), '', '', '' \
+         UNION ALL SELECT '', CAST(pubinsert AND pubupdate AND pubdelete AND pubtruncate AND NOT pubviaroot AS text), '', '', '', '' \
          FROM pg_publication WHERE pubname = {publication}",
         names.join(",")
     )

@@ -1,12 +1,14 @@
 //! Covered: the tables of which every commit is told by the stream.
 //!
 //! Promises: a name is covered only if all tables of that name are published, and all transactions have ended that may have changed one of them
-//! before it was: what those commit is told in part, or not at all. Names that somebody has asked for are wanted; there is an end to them.
+//! before it was: what those commit is told in part, or not at all. By which key rows are told is known by a [number](Covered::keys_number) that is another
+//! one whenever any key is. Names that somebody has asked for are wanted; there is an end to them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::snapshot::Snapshot;
+use crate::memory::key::Key;
 
 /// So many names are wanted at the most.
 const WANTED_MAX: usize = 10_000;
@@ -14,16 +16,24 @@ const WANTED_MAX: usize = 10_000;
 /// Names of tables, without their schemas.
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
-    /// What is published, and how: the number that transactions are to have left behind, or none where they have.
-    published: HashMap<Arc<str>, Option<u64>, foldhash::fast::RandomState>,
+    published: HashMap<Arc<str>, Published, foldhash::fast::RandomState>,
+    keys_number: u64,
     wanted: BTreeSet<Arc<str>>,
     has_new: bool,
+}
+
+/// How the tables of one name are published.
+#[derive(Debug, Clone)]
+struct Published {
+    /// The number that transactions are to have left behind; none where they have.
+    waits_for: Option<u64>,
+    key: Option<Arc<Key>>,
 }
 
 impl Covered {
     /// The first of these that is not covered.
     pub(crate) fn first_uncovered<'a>(&self, tables: &'a [Arc<str>]) -> Option<&'a Arc<str>> {
-        let is_covered = |table| matches!(self.published.get(table), Some(None));
+        let is_covered = |table| self.published.get(table).is_some_and(|table| table.waits_for.is_none());
         tables.iter().find(|table| !is_covered(*table))
     }
 
@@ -52,33 +62,66 @@ impl Covered {
         self.has_new = true;
     }
 
-    /// These are published as this snapshot has it, and no others.
-    pub(crate) fn learn(&mut self, names: impl IntoIterator<Item = Arc<str>>, snapshot: &Snapshot) {
-        let before = std::mem::take(&mut self.published);
-        let named = names.into_iter().map(|name| {
-            let known = before.get(&name).copied();
-            (name, known.unwrap_or(Some(snapshot.next())))
-        });
-        self.published = named.collect();
+    /// These are published as this snapshot has it, and no others, with these keys; those of them that have another key than before.
+    pub(crate) fn learn(
+        &mut self,
+        names: impl IntoIterator<Item = (Arc<str>, Option<Key>)>,
+        snapshot: &Snapshot,
+    ) -> Vec<Arc<str>> {
+        let mut before = std::mem::take(&mut self.published);
+        let mut others = Vec::new();
+        for (name, key) in names {
+            let known = before.remove(&name);
+            let waits_for = known.as_ref().map_or(Some(snapshot.next()), |known| known.waits_for);
+            let of_before = known.and_then(|known| known.key);
+            let key = match of_before {
+                Some(before) if key.as_ref() == Some(&*before) => Some(before),
+                before => {
+                    if before.is_some() || key.is_some() {
+                        others.push(Arc::clone(&name));
+                    }
+                    key.map(Arc::new)
+                }
+            };
+            self.published.insert(name, Published { waits_for, key });
+        }
+        if !others.is_empty() || before.values().any(|gone| gone.key.is_some()) {
+            self.keys_number += 1;
+        }
+        others
+    }
+
+    /// By what its rows are told.
+    pub(crate) fn key(&self, table: &str) -> Option<&Arc<Key>> {
+        self.published.get(table)?.key.as_ref()
+    }
+
+    /// Tells what is known of keys from what was known before.
+    pub(crate) fn keys_number(&self) -> u64 {
+        self.keys_number
     }
 
     /// Transactions have ended.
     pub(crate) fn seen_by(&mut self, snapshot: &Snapshot) {
-        for waits_for in self.published.values_mut() {
-            if waits_for.is_some_and(|number| snapshot.has_left_behind(number)) {
-                *waits_for = None;
+        for table in self.published.values_mut() {
+            if table.waits_for.is_some_and(|number| snapshot.has_left_behind(number)) {
+                table.waits_for = None;
             }
         }
     }
 
     /// How many are.
     pub(crate) fn count(&self) -> usize {
-        self.published.values().filter(|waits_for| waits_for.is_none()).count()
+        self.published
+            .values()
+            .filter(|table| table.waits_for.is_none())
+            .count()
     }
 
     /// Nothing is covered any more; what is wanted still is.
     pub(crate) fn clear(&mut self) {
         self.published.clear();
+        self.keys_number += 1;
         self.has_new = true;
     }
 }
@@ -91,12 +134,44 @@ mod tests {
         names.iter().map(|&name| name.into()).collect()
     }
 
+    fn without_keys(names: &[Arc<str>]) -> impl Iterator<Item = (Arc<str>, Option<Key>)> {
+        names.iter().map(|name| (Arc::clone(name), None))
+    }
+
+    #[test]
+    fn a_table_that_has_another_key_is_told() {
+        let mut covered = Covered::default();
+        let snapshot = Snapshot::parse("9:9:").unwrap();
+        let mut number = covered.keys_number();
+        for (key, is_another) in [
+            (None, false),
+            (Some("23 id"), true),
+            (Some("23 id"), false),
+            (Some("20 id"), true),
+            (None, true),
+        ] {
+            let key = key.and_then(Key::parse);
+            let others = covered.learn([("a".into(), key.clone()), ("b".into(), None)], &snapshot);
+            assert_eq!(others, names(if is_another { &["a"] } else { &[] }));
+            assert_eq!(covered.key("a").map(|key| (**key).clone()), key);
+            assert_eq!(covered.keys_number() != number, is_another, "{key:?}");
+            number = covered.keys_number();
+        }
+        covered.learn([("a".into(), Key::parse("23 id"))], &snapshot);
+        number = covered.keys_number();
+        covered.learn([("b".into(), None)], &snapshot);
+        assert_ne!(covered.keys_number(), number, "its table is gone");
+        number = covered.keys_number();
+        covered.clear();
+        assert_ne!(covered.keys_number(), number);
+    }
+
     #[test]
     fn what_is_published_is_covered_when_what_ran_before_has_ended() {
         let mut covered = Covered::default();
         let both = names(&["a", "b"]);
         assert_eq!(covered.first_uncovered(&both), Some(&both[0]));
-        covered.learn(both[..1].iter().cloned(), &Snapshot::parse("5:9:5,7").unwrap());
+        covered.learn(without_keys(&both[..1]), &Snapshot::parse("5:9:5,7").unwrap());
         for text in ["5:9:5,7", "7:12:7", "8:12:8"] {
             covered.seen_by(&Snapshot::parse(text).unwrap());
             assert_eq!(covered.first_uncovered(&both), Some(&both[0]), "{text}");
@@ -104,9 +179,9 @@ mod tests {
         covered.seen_by(&Snapshot::parse("9:12:9").unwrap());
         assert_eq!(covered.first_uncovered(&both), Some(&both[1]));
         // What is learnt again is not waited for again, and what is gone is.
-        covered.learn(both.iter().cloned(), &Snapshot::parse("9:12:9").unwrap());
+        covered.learn(without_keys(&both), &Snapshot::parse("9:12:9").unwrap());
         assert_eq!((covered.first_uncovered(&both), covered.count()), (Some(&both[1]), 1));
-        covered.learn(both[1..].iter().cloned(), &Snapshot::parse("12:12:").unwrap());
+        covered.learn(without_keys(&both[1..]), &Snapshot::parse("12:12:").unwrap());
         covered.seen_by(&Snapshot::parse("12:12:").unwrap());
         assert_eq!(covered.first_uncovered(&both), Some(&both[0]));
         covered.clear();

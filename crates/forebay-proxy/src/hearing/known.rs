@@ -16,6 +16,7 @@ use super::recent::{Recent, TooMany};
 use super::snapshot::Snapshot;
 use crate::effects::Effects;
 use crate::memory::does::Does;
+use crate::memory::key::Key;
 use crate::memory::{Listening, Memory};
 
 /// How a database stands with who listens to it.
@@ -174,14 +175,37 @@ impl Hearing {
         is_late.then(|| "the database's stream is behind".to_owned())
     }
 
-    /// A question of these tables is about to be asked.
-    pub(crate) fn begin(&self, tables: &[Arc<str>]) -> Option<Fence> {
+    /// A question of these tables is about to be asked, that hangs on no row of one of them but one by this key.
+    pub(crate) fn begin(&self, tables: &[Arc<str>], by_row: Option<(&str, &Key)>) -> Option<Fence> {
         if !self.hears(tables) {
             return None;
         }
         let commits = self.recent.lock().of(tables);
-        let server = Arc::clone(&self.state.read().server);
-        Some(Fence { commits, server })
+        let state = self.state.read();
+        // Should it become another one from now on, it is told of any row.
+        let is_told_by = |(table, key): (&str, &Key)| state.covered.key(table).is_some_and(|known| **known == *key);
+        by_row.is_none_or(is_told_by).then(|| Fence {
+            commits,
+            server: Arc::clone(&state.server),
+        })
+    }
+
+    /// By what rows of this table are told, and the [number](Covered::keys_number) of that.
+    pub(super) fn key(&self, table: &str) -> Option<Arc<Key>> {
+        self.state.read().covered.key(table).cloned()
+    }
+
+    pub(super) fn keys_number(&self) -> u64 {
+        self.state.read().covered.keys_number()
+    }
+
+    /// These tables are published, as the snapshot has it, and no others.
+    pub(super) fn covers(&self, names: impl IntoIterator<Item = (Arc<str>, Option<Key>)>, snapshot: &Snapshot) {
+        let others = self.state.write().covered.learn(names, snapshot);
+        for table in others {
+            // What was told of it was told by another key.
+            self.memory.has_changed(&self.place, &Does::changes(table));
+        }
     }
 
     /// How long ago the stream was known to be at the end of the log.
@@ -190,9 +214,14 @@ impl Hearing {
         Some(self.made.elapsed().saturating_sub(Duration::from_millis(heard)))
     }
 
-    /// A transaction that has changed these, or anything, is committed.
-    pub(super) fn committed(&self, transaction: u32, does: &Does) -> Result<(), TooMany> {
+    /// A transaction that has changed these, or anything, is committed; `keys_number`: of the keys by which its rows are told.
+    pub(super) fn committed(&self, transaction: u32, does: &mut Does, keys_number: u64) -> Result<(), TooMany> {
         self.commits.fetch_add(1, Ordering::Relaxed);
+        // Held, so that nobody begins by another key before this is told.
+        let state = self.state.read();
+        if state.covered.keys_number() != keys_number {
+            does.may_change_any_row();
+        }
         // In this order: who begins between the two is told of it twice, and nobody never.
         self.recent.lock().add(transaction, does)?;
         self.memory.has_changed(&self.place, does);
@@ -299,8 +328,69 @@ impl fmt::Display for Standing {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{Future, ready};
+    use std::pin::Pin;
+
     use super::*;
-    use crate::memory::Invalidation;
+    use crate::memory::does::{Changed, Rows};
+    use crate::memory::question::{Key as QuestionKey, Question, Row, Way};
+    use crate::memory::{Invalidation, Said, Told, Unanswered, Windows};
+    use crate::sharing::ask::Answer;
+
+    /// An answer about the row 5 of the table t.
+    struct Five;
+
+    impl Way for Five {
+        fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + '_>> {
+            let (table, row) = ("t".into(), "5".into());
+            Box::pin(ready(Ok(Said {
+                bytes: "five".into(),
+                is_of_now: true,
+                row: Some(Row { table, row }),
+            })))
+        }
+
+        fn tables(&self) -> Arc<[Arc<str>]> {
+            ["t".into()].into()
+        }
+    }
+
+    /// Whether it is known, and if not, it is from now on.
+    async fn is_known(hearing: &Hearing) -> bool {
+        let fresh = Duration::from_secs(60);
+        let key = QuestionKey {
+            company: 0,
+            text: "five".into(),
+            extended: None,
+            windows: Windows { fresh, stale: fresh },
+        };
+        match hearing.memory.ask(Question::new(key, "here".into(), Five)) {
+            Told::Known(_) => true,
+            Told::Asked(told) => {
+                assert!(matches!(told.await, Ok(Answer::Done(_))));
+                false
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_told_by_another_key_than_is_known_is_told_of_any_row() {
+        let hearing = hearing();
+        let snapshot = Snapshot::parse("9:9:").unwrap();
+        let covers = |lines| hearing.covers([("t".into(), Key::parse(lines))], &snapshot);
+        let six = || Does::changes_row("t".into(), Some("6".into()));
+        covers("23 a");
+        let number = hearing.keys_number();
+        is_known(&hearing).await;
+        assert!(hearing.committed(1, &mut six(), number).is_ok() && is_known(&hearing).await);
+        covers("23 b");
+        assert!(!is_known(&hearing).await && is_known(&hearing).await);
+        let mut does = six();
+        hearing.committed(2, &mut does, number).unwrap();
+        let (table, rows) = ("t".into(), Rows::Any);
+        assert_eq!(does, Does::Changes(vec![Changed { table, rows }]));
+        assert!(!is_known(&hearing).await);
+    }
 
     fn hearing() -> Hearing {
         let memory = Memory::new(1_000, Invalidation::Own);
@@ -348,14 +438,25 @@ mod tests {
     #[tokio::test]
     async fn a_question_begins_only_where_it_is_heard() {
         let hearing = hearing();
-        assert!(hearing.begin(&[]).is_none(), "nothing was heard yet");
+        assert!(hearing.begin(&[], None).is_none(), "nothing was heard yet");
         hearing.aim(Position(1), Instant::now());
         hearing.is_at(Position(1));
-        assert!(hearing.begin(&[]).is_some());
-        assert!(hearing.begin(&["t".into()]).is_none(), "it is not covered");
+        assert!(hearing.begin(&[], None).is_some());
+        assert!(hearing.begin(&["t".into()], None).is_none(), "it is not covered");
+        let snapshot = Snapshot::parse("9:9:").unwrap();
+        hearing.covers([("t".into(), Key::parse("23 a"))], &snapshot);
+        hearing.seen_by(&snapshot);
+        for (lines, is_it) in [("23 a", true), ("20 a", false), ("23 b", false)] {
+            let key = Key::parse(lines).unwrap();
+            assert_eq!(
+                hearing.begin(&["t".into()], Some(("t", &key))).is_some(),
+                is_it,
+                "{lines}"
+            );
+        }
         hearing.is_away("gone");
-        assert!(hearing.begin(&[]).is_some(), "it was heard a moment ago");
+        assert!(hearing.begin(&[], None).is_some(), "it was heard a moment ago");
         hearing.begins("server".into());
-        assert!(hearing.begin(&["t".into()]).is_none());
+        assert!(hearing.begin(&["t".into()], None).is_none());
     }
 }

@@ -12,9 +12,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::catalog;
 use super::known::Hearing;
-use super::pgoutput::{self, Position, Told};
+use super::pgoutput::{self, Column, Position, Told, Tuple};
 use super::snapshot::Snapshot;
 use crate::memory::does::Does;
+use crate::memory::key::Key;
 
 /// What the proxy's own publication is called.
 const PUBLICATION: &str = "forebay";
@@ -36,8 +37,6 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 const SILENT_FOR: Duration = Duration::from_secs(60);
 /// A longer row of a table is not held; it is a change of anything.
 const ROW_BYTES_MAX: usize = 1 << 20;
-/// A transaction that has changed more tables has changed anything.
-const TABLES_MAX: usize = 1000;
 
 /// Why the stream is not heard any more.
 #[derive(Debug, thiserror::Error)]
@@ -174,13 +173,14 @@ struct Table {
     has_identity: bool,
     may_be_published: bool,
     whole_name: String,
+    key: Option<Key>,
 }
 
 /// The tables that were [asked for](catalog::ask_tables), and whether the publication tells all; none where there is none.
 fn tables_of(rows: &[Vec<String>]) -> Result<(Vec<Table>, Option<bool>), Deaf> {
     let (mut tables, mut is_whole) = (Vec::new(), None);
     for row in rows {
-        let [name, published, identity, own, whole_name] = &row[..] else {
+        let [name, published, identity, own, whole_name, key] = &row[..] else {
             return Err(Deaf::Malformed);
         };
         if name.is_empty() {
@@ -193,6 +193,7 @@ fn tables_of(rows: &[Vec<String>]) -> Result<(Vec<Table>, Option<bool>), Deaf> {
             has_identity: identity == "true",
             may_be_published: own == "true",
             whole_name: whole_name.clone(),
+            key: Key::parse(key),
         });
     }
     Ok((tables, is_whole))
@@ -300,13 +301,14 @@ async fn look(
     }
     // Asked behind it: what is published is told as of now, whatever the snapshot of its statement was.
     let (_, snapshot) = tick(asking).await?;
-    // A name is told of where all of its tables are.
-    let mut names: HashMap<Arc<str>, bool> = HashMap::new();
+    // A name is told of where all of its tables are; only one that is alone has a key.
+    let mut names: HashMap<Arc<str>, (bool, Option<Key>)> = HashMap::new();
     for table in tables {
-        *names.entry(table.name).or_insert(true) &= table.is_published;
+        let (is_told, _) = names.entry(table.name).or_insert((true, table.key));
+        *is_told &= table.is_published;
     }
-    let told = names.into_iter().filter(|(_, is_told)| *is_told).map(|(name, _)| name);
-    hearing.state.write().covered.learn(told, &snapshot);
+    let told = names.into_iter().filter(|(_, (is_told, _))| *is_told);
+    hearing.covers(told.map(|(name, (_, key))| (name, key)), &snapshot);
     Ok(())
 }
 
@@ -320,8 +322,8 @@ async fn tick(asking: &mut Link) -> Result<(Position, Snapshot), Deaf> {
 
 /// Hears what the stream tells.
 async fn hear(hearing: &Hearing, stream: &mut Link, nudged: &Notify) -> Result<std::convert::Infallible, Deaf> {
-    let mut names: HashMap<u32, Arc<str>> = HashMap::new();
-    let (mut transaction, mut does) = (0, Does::Nothing);
+    let mut tables: HashMap<u32, Relation> = HashMap::new();
+    let (mut transaction, mut does, mut keys_number) = (0, Does::Nothing, 0);
     // Whether the server is to be told how far it was heard, and asked the same.
     let mut is_due = None;
     let mut told_at = Instant::now();
@@ -349,18 +351,35 @@ async fn hear(hearing: &Hearing, stream: &mut Link, nudged: &Notify) -> Result<s
                     hearing.is_at(until);
                     is_due = Some(false);
                 }
-                Told::Begun { transaction: number } => (transaction, does) = (number, Does::Nothing),
+                Told::Begun { transaction: number } => {
+                    (transaction, does) = (number, Does::Nothing);
+                    let number = hearing.keys_number();
+                    if number != keys_number {
+                        keys_number = number;
+                        tables.values_mut().for_each(|table| table.look(hearing));
+                    }
+                }
                 Told::Committed { end } => {
-                    let does = std::mem::take(&mut does);
-                    hearing.committed(transaction, &does).map_err(|_| Deaf::TooMany)?;
+                    let mut does = std::mem::take(&mut does);
+                    let heard = hearing.committed(transaction, &mut does, keys_number);
+                    heard.map_err(|_| Deaf::TooMany)?;
                     hearing.is_at(end);
                 }
-                Told::Named { table, name } => drop(names.insert(table, name.into())),
-                Told::Changed { table } => add(&mut does, &names, table),
-                Told::Truncated { tables } => {
-                    for number in tables.chunks_exact(4) {
+                Told::Named { table, name, columns } => {
+                    drop(tables.insert(table, Relation::new(name, &columns, hearing)));
+                }
+                Told::Changed { table, old, new } => match tables.get(&table) {
+                    Some(table) => table.has_changed(old, new, &mut does),
+                    None => does = Does::Anything,
+                },
+                Told::Truncated { tables: numbers } => {
+                    for number in numbers.chunks_exact(4) {
                         let number = u32::from_be_bytes(number.try_into().expect("four"));
-                        add(&mut does, &names, number);
+                        does.add(
+                            tables
+                                .get(&number)
+                                .map_or(Does::Anything, |table| Does::changes(Arc::clone(&table.name))),
+                        );
                     }
                 }
                 Told::Nothing => {}
@@ -375,15 +394,66 @@ async fn hear(hearing: &Hearing, stream: &mut Link, nudged: &Notify) -> Result<s
     }
 }
 
-/// Rows of this table were changed.
-fn add(does: &mut Does, names: &HashMap<u32, Arc<str>>, table: u32) {
-    let name = names.get(&table);
-    match (&*does, name) {
-        (Does::Anything, _) => {}
-        (Does::Changes(tables), Some(name)) if tables.last() == Some(name) => {}
-        (Does::Changes(tables), _) if tables.len() >= TABLES_MAX => *does = Does::Anything,
-        (_, Some(name)) => does.add(Does::Changes(vec![Arc::clone(name)])),
-        (_, None) => *does = Does::Anything,
+/// A table, as the stream tells of it.
+struct Relation {
+    name: Arc<str>,
+    /// What of it tells a row from others as it was.
+    identity: Vec<(Box<str>, u32)>,
+    /// All of its columns.
+    columns: Vec<Box<str>>,
+    by_row: Option<ByRow>,
+}
+
+/// By what its rows are told.
+struct ByRow {
+    key: Arc<Key>,
+    /// Where the key's columns are.
+    places: Vec<usize>,
+}
+
+impl Relation {
+    fn new(name: &str, columns: &[Column<'_>], hearing: &Hearing) -> Self {
+        let of_identity = columns.iter().filter(|column| column.is_identity);
+        let mut relation = Self {
+            name: name.into(),
+            identity: of_identity.map(|column| (column.name.into(), column.of)).collect(),
+            columns: columns.iter().map(|column| column.name.into()).collect(),
+            by_row: None,
+        };
+        relation.look(hearing);
+        relation
+    }
+
+    /// Looks by what its rows are told now.
+    fn look(&mut self, hearing: &Hearing) {
+        self.by_row = hearing.key(&self.name).and_then(|key| {
+            let place = |(name, of): (&str, u32)| {
+                // What is told of a row that it was is told of its identity alone.
+                let is_told = self
+                    .identity
+                    .iter()
+                    .any(|(known, known_of)| **known == *name && *known_of == of);
+                is_told
+                    .then(|| self.columns.iter().position(|known| **known == *name))
+                    .flatten()
+            };
+            let places = key.columns().map(place).collect::<Option<_>>()?;
+            Some(ByRow { key, places })
+        });
+    }
+
+    /// A row of it has changed. What is told of it as it was is told where that is another one.
+    fn has_changed(&self, old: Option<Tuple<'_>>, new: Option<Tuple<'_>>, does: &mut Does) {
+        if does.may_change_any_row_of(&self.name) {
+            return;
+        }
+        let row = |tuple: Tuple<'_>| {
+            let ByRow { key, places } = self.by_row.as_ref()?;
+            key.row_of_texts(places.iter().map(|place| tuple.text(*place)))
+        };
+        for tuple in [old, new].into_iter().flatten() {
+            does.add(Does::changes_row(Arc::clone(&self.name), row(tuple)));
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Promises, for a question that was [allowed](Hearing::hears) to be answered from memory:
 //! - Of what it names, no commit is missed that was made since its answer was asked for: each makes the answer old when the stream has told it. An answer
 //!   that was asked for behind the telling, and has not seen the commit all the same, is [known](known::Fence::holds) to be one of before.
+//! - An answer that hangs on one row of a table by its [key](crate::memory::key) is made old by what changes that row, or may have: by what the stream tells of
+//!   the row as it was and as it is. Where its key is another one than the stream's, it is not remembered.
 //! - It is not older than `max_lag`: where the stream has not told for so long that it is at the log's end, nothing is allowed.
 //! - What the stream does not tell (tables that are made or altered, rights, what is published) is looked at each second. When it has changed, all is old;
 //!   so it is whenever the stream begins.

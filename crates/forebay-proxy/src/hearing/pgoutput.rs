@@ -1,7 +1,6 @@
 //! Pgoutput: what a stream of logical replication tells, message by message.
 //!
-//! Promises: a message that is cut short, or of a kind that was not asked for, is an error, never a panic. Rows are not read: which table was
-//! changed is all that is wanted of them.
+//! Promises: a message that is cut short, or of a kind that was not asked for, is an error, never a panic.
 //!
 //! The formats are those of PostgreSQL's documentation, "Streaming Replication Protocol" and "Logical Replication Message Formats" (version 1).
 
@@ -33,14 +32,48 @@ pub(crate) enum Told<'a> {
     Begun { transaction: u32 },
     /// All of it was told, and so was all that was committed before this position.
     Committed { end: Position },
-    /// The table of this number is called so, without its schema.
-    Named { table: u32, name: &'a str },
-    /// Rows of this table were changed.
-    Changed { table: u32 },
+    /// The table of this number is called so, without its schema, and has these columns.
+    Named {
+        table: u32,
+        name: &'a str,
+        columns: Vec<Column<'a>>,
+    },
+    /// A row of this table was changed: as it is now, if it is, and what of it tells it from others as it was, if that is another.
+    Changed {
+        table: u32,
+        old: Option<Tuple<'a>>,
+        new: Option<Tuple<'a>>,
+    },
     /// All rows of these are gone: numbers of four bytes each.
     Truncated { tables: &'a [u8] },
     /// Nothing that matters here.
     Nothing,
+}
+
+/// A column of a table that is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Column<'a> {
+    pub(crate) name: &'a str,
+    /// Its type's number.
+    pub(crate) of: u32,
+    /// It is of what tells a row from others.
+    pub(crate) is_identity: bool,
+}
+
+/// A row, of the columns that were told, as it stands in the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tuple<'a>(&'a [u8]);
+
+impl<'a> Tuple<'a> {
+    /// What the column at this place has, as a text; none where it has NULL, what was not told again, or what is no UTF-8.
+    pub(crate) fn text(&self, at: usize) -> Option<&'a str> {
+        let mut reader = Reader(self.0);
+        let mut value = None;
+        for _ in 0..=at {
+            value = reader.value().ok()?;
+        }
+        std::str::from_utf8(value?).ok()
+    }
 }
 
 /// It is not as it is documented.
@@ -66,6 +99,45 @@ impl<'a> Reader<'a> {
 
     fn position(&mut self) -> Result<Position, Malformed> {
         self.bytes().map(u64::from_be_bytes).map(Position)
+    }
+
+    fn count(&mut self) -> Result<u16, Malformed> {
+        self.bytes().map(u16::from_be_bytes)
+    }
+
+    fn columns(&mut self) -> Result<Vec<Column<'a>>, Malformed> {
+        let count = self.count()?;
+        let column = |_| {
+            let flags = self.byte()?;
+            let name = self.text()?;
+            let of = self.number()?;
+            let _modifier = self.number()?;
+            let is_identity = flags & 1 != 0;
+            Ok(Column { name, of, is_identity })
+        };
+        (0..count).map(column).collect()
+    }
+
+    fn tuple(&mut self) -> Result<Tuple<'a>, Malformed> {
+        let count = self.count()?;
+        let all = self.0;
+        for _ in 0..count {
+            self.value()?;
+        }
+        Ok(Tuple(&all[..all.len() - self.0.len()]))
+    }
+
+    fn value(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+        match self.byte()? {
+            b'n' | b'u' => Ok(None),
+            b't' => {
+                let length = usize::try_from(self.number()?).map_err(|_| Malformed)?;
+                let (text, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
+                self.0 = rest;
+                Ok(Some(text))
+            }
+            _ => Err(Malformed),
+        }
     }
 
     fn text(&mut self) -> Result<&'a str, Malformed> {
@@ -109,9 +181,22 @@ fn change(mut reader: Reader<'_>) -> Result<Told<'_>, Malformed> {
             let table = reader.number()?;
             let _schema = reader.text()?;
             let name = reader.text()?;
-            Ok(Told::Named { table, name })
+            let _identity = reader.byte()?;
+            let columns = reader.columns()?;
+            Ok(Told::Named { table, name, columns })
         }
-        b'I' | b'U' | b'D' => reader.number().map(|table| Told::Changed { table }),
+        b'I' | b'U' | b'D' => {
+            let table = reader.number()?;
+            let (mut old, mut new) = (None, None);
+            while !reader.0.is_empty() {
+                match reader.byte()? {
+                    b'K' | b'O' if old.is_none() && new.is_none() => old = Some(reader.tuple()?),
+                    b'N' if new.is_none() => new = Some(reader.tuple()?),
+                    _ => return Err(Malformed),
+                }
+            }
+            Ok(Told::Changed { table, old, new })
+        }
         b'T' => {
             let count = reader.number()?;
             let _options = reader.byte()?;
@@ -150,8 +235,20 @@ mod tests {
         let position = 0x1_0000_0002_u64.to_be_bytes();
         let begin = [&b"B"[..], &[0; 8], &clock, &[0, 0, 3, 1]].concat();
         let commit = [&b"C\0"[..], &[0; 8], &position, &clock].concat();
-        let relation = [&b"R"[..], &[0, 0, 0x40, 0], b"public\0stock\0d", &[0, 0]].concat();
-        let insert = [&b"I"[..], &[0, 0, 0x40, 0], b"N", &[0, 0]].concat();
+        let columns = [
+            &[0, 2, 1][..],
+            b"id\0",
+            &[0, 0, 0, 23, 255, 255, 255, 255, 0],
+            b"n\0",
+            &[0, 0, 0, 25],
+            &[0; 4],
+        ]
+        .concat();
+        let relation = [&b"R"[..], &[0, 0, 0x40, 0], b"public\0stock\0d", &columns].concat();
+        let row = |id: &[u8]| [&[0, 2, b't', 0, 0, 0, id.len() as u8][..], id, b"n"].concat();
+        let insert = [&b"I"[..], &[0, 0, 0x40, 0], b"N", &row(b"57")].concat();
+        let update = [&b"U"[..], &[0, 0, 0x40, 0], b"K", &row(b"5"), b"N", &row(b"57")].concat();
+        let delete = [&b"D"[..], &[0, 0, 0x40, 0], b"K", &row(b"5")].concat();
         let truncate = [&b"T"[..], &[0, 0, 0, 2, 0], &[0, 0, 0, 1], &[0, 0, 0, 2]].concat();
         let end = Position(0x1_0000_0002);
         for (message, told) in [
@@ -162,9 +259,20 @@ mod tests {
                 Told::Named {
                     table: 0x4000,
                     name: "stock",
+                    columns: vec![
+                        Column {
+                            name: "id",
+                            of: 23,
+                            is_identity: true,
+                        },
+                        Column {
+                            name: "n",
+                            of: 25,
+                            is_identity: false,
+                        },
+                    ],
                 },
             ),
-            (&insert, Told::Changed { table: 0x4000 }),
             (
                 &truncate,
                 Told::Truncated {
@@ -174,12 +282,33 @@ mod tests {
         ] {
             assert_eq!(read(&in_the_stream(message)), Ok(told));
         }
+        for (message, before, after) in [
+            (&insert, None, Some("57")),
+            (&update, Some("5"), Some("57")),
+            (&delete, Some("5"), None),
+        ] {
+            let whole = in_the_stream(message);
+            let Ok(Told::Changed {
+                table: 0x4000,
+                old,
+                new,
+            }) = read(&whole)
+            else {
+                panic!("{message:?}");
+            };
+            let texts = |row: Option<Tuple<'_>>| row.map(|row| [0, 1, 2].map(|at| row.text(at).map(str::to_owned)));
+            let is = |id: Option<&str>| id.map(|id| [Some(id.to_owned()), None, None]);
+            assert_eq!((texts(old), texts(new)), (is(before), is(after)));
+        }
+        let twice = [&insert[..], &insert[5..]].concat();
+        assert_eq!(read(&in_the_stream(&twice)), Err(Malformed));
         let alive = [&b"k"[..], &position, &clock, &[1]].concat();
         assert_eq!(read(&alive), Ok(Told::Alive { until: end }));
         // Cut anywhere, none of them is another one.
         for message in [
             in_the_stream(&begin),
             in_the_stream(&relation),
+            in_the_stream(&update),
             in_the_stream(&truncate),
             alive,
         ] {

@@ -30,21 +30,17 @@ pub(crate) struct TooMany;
 impl Recent {
     /// A transaction that has done this is committed.
     pub(crate) fn add(&mut self, transaction: u32, does: &Does) -> Result<(), TooMany> {
-        let anything = ["".into()];
-        let tables = match does {
-            Does::Nothing => &[][..],
-            Does::Changes(tables) => tables,
-            Does::Anything => &anything,
+        let tables: Vec<Arc<str>> = match does {
+            Does::Nothing => vec![],
+            Does::Changes(tables) => tables.iter().map(|changed| Arc::clone(&changed.table)).collect(),
+            Does::Anything => vec!["".into()],
         };
         self.count += tables.len();
         if self.count > KEPT_MAX {
             return Err(TooMany);
         }
         for table in tables {
-            match self.by_table.get_mut(table) {
-                Some(commits) => commits.push(transaction),
-                None => drop(self.by_table.insert(Arc::clone(table), vec![transaction])),
-            }
+            self.by_table.entry(table).or_default().push(transaction);
         }
         Ok(())
     }
@@ -79,7 +75,9 @@ mod tests {
     }
 
     fn changes(tables: &[&str]) -> Does {
-        Does::Changes(names(tables))
+        let mut all = Does::Nothing;
+        tables.iter().for_each(|&table| all.add(Does::changes(table.into())));
+        all
     }
 
     #[test]

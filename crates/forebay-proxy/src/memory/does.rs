@@ -9,29 +9,101 @@ use forebay_sql::{Effect, Touches, only_controls};
 
 use crate::sharing::reviewed::is_reviewed;
 
+/// What has changed more rows of a table has changed any of them.
+const ROWS_MAX: usize = 1000;
+/// What has changed more tables has changed anything.
+const TABLES_MAX: usize = 1000;
+
 /// What is done to rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Does {
     #[default]
     Nothing,
-    /// Rows of these tables are changed, as they are called without their schemas.
-    Changes(Vec<Arc<str>>),
+    /// Rows of these tables are changed; each stands there once.
+    Changes(Vec<Changed>),
     Anything,
 }
 
+/// A table of which rows are changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Changed {
+    /// As it is called without its schema.
+    pub(crate) table: Arc<str>,
+    pub(crate) rows: Rows,
+}
+
+/// Which rows of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rows {
+    Any,
+    /// Those that are [called](super::key) so.
+    Only(Vec<Arc<str>>),
+}
+
 impl Does {
+    /// Any rows of this table are changed.
+    pub(crate) fn changes(table: Arc<str>) -> Self {
+        let rows = Rows::Any;
+        Self::Changes(vec![Changed { table, rows }])
+    }
+
+    /// The row of it that is called so is; none: it may be any.
+    pub(crate) fn changes_row(table: Arc<str>, row: Option<Arc<str>>) -> Self {
+        let rows = row.map_or(Rows::Any, |row| Rows::Only(vec![row]));
+        Self::Changes(vec![Changed { table, rows }])
+    }
+
     /// This, and that.
     pub(crate) fn add(&mut self, other: Self) {
         match (&mut *self, other) {
             (_, Self::Nothing) | (Self::Anything, _) => {}
             (Self::Changes(tables), Self::Changes(more)) => {
-                for table in more {
-                    if !tables.contains(&table) {
-                        tables.push(table);
+                for changed in more {
+                    // The last one is the next one, more often than not.
+                    match tables.iter_mut().rev().find(|known| known.table == changed.table) {
+                        Some(known) => known.rows.add(changed.rows),
+                        None => tables.push(changed),
                     }
+                }
+                if tables.len() > TABLES_MAX {
+                    *self = Self::Anything;
                 }
             }
             (own, other) => *own = other,
+        }
+    }
+
+    /// Whether it is known already that any row of this table may be changed; false where that takes a search.
+    pub(crate) fn may_change_any_row_of(&self, table: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Changes(tables) => tables
+                .last()
+                .is_some_and(|last| last.rows == Rows::Any && *last.table == *table),
+            Self::Anything => true,
+        }
+    }
+
+    /// Which rows of its tables are changed is not known.
+    pub(crate) fn may_change_any_row(&mut self) {
+        if let Self::Changes(tables) = self {
+            tables.iter_mut().for_each(|changed| changed.rows = Rows::Any);
+        }
+    }
+}
+
+impl Rows {
+    fn add(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Self::Any, _) => {}
+            (Self::Only(rows), Self::Only(more)) if rows.len() + more.len() <= ROWS_MAX => {
+                for row in more {
+                    if rows.last() != Some(&row) {
+                        rows.push(row);
+                    }
+                }
+            }
+            _ => *self = Self::Any,
         }
     }
 }
@@ -186,18 +258,57 @@ mod tests {
 
     #[test]
     fn what_is_done_adds_up() {
-        let tables = |names: &[&str]| Does::Changes(names.iter().map(|&name| name.into()).collect());
-        let mut all = Does::Nothing;
-        for (does, sum) in [
-            (Does::Nothing, Does::Nothing),
-            (tables(&["a"]), tables(&["a"])),
-            (tables(&["b", "a"]), tables(&["a", "b"])),
-            (Does::Nothing, tables(&["a", "b"])),
-            (Does::Anything, Does::Anything),
-            (tables(&["a"]), Does::Anything),
-        ] {
-            all.add(does);
-            assert_eq!(all, sum);
+        let row = |table: &str, row: &str| Does::changes_row(table.into(), Some(row.into()));
+        let all = |does: &[Does]| {
+            let mut all = Does::Nothing;
+            does.iter().for_each(|does| all.add(does.clone()));
+            all
+        };
+        let changed = |table: &str, rows: Option<&[&str]>| Changed {
+            table: table.into(),
+            rows: rows.map_or(Rows::Any, |rows| {
+                Rows::Only(rows.iter().map(|&row| row.into()).collect())
+            }),
+        };
+        assert_eq!(all(&[Does::Nothing]), Does::Nothing);
+        let two = [
+            row("a", "1"),
+            Does::Nothing,
+            row("b", "1"),
+            row("a", "1"),
+            row("a", "2"),
+        ];
+        let sum = [changed("a", Some(&["1", "2"])), changed("b", Some(&["1"]))];
+        assert_eq!(all(&two), Does::Changes(sum.into()));
+        for more in [Does::changes("a".into()), Does::changes_row("a".into(), None)] {
+            let sum = Does::Changes(vec![changed("a", None), changed("b", Some(&["1"]))]);
+            assert_eq!(all(&[all(&two), more, row("a", "3")]), sum);
         }
+        assert_eq!(all(&[Does::Anything, row("a", "1")]), Does::Anything);
+        assert_eq!(all(&[row("a", "1"), Does::Anything]), Does::Anything);
+        let last = all(&[row("b", "1"), Does::changes("a".into())]);
+        assert!(last.may_change_any_row_of("a") && !last.may_change_any_row_of("b"));
+        assert!(Does::Anything.may_change_any_row_of("a") && !all(&two).may_change_any_row_of("b"));
+        let mut any = all(&two);
+        any.may_change_any_row();
+        assert_eq!(any, Does::Changes(vec![changed("a", None), changed("b", None)]));
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_told_by_row_and_table() {
+        let mut does = Does::Nothing;
+        for number in 0..ROWS_MAX {
+            does.add(Does::changes_row("a".into(), Some(number.to_string().into())));
+        }
+        assert!(
+            matches!(&does, Does::Changes(tables) if matches!(&tables[0].rows, Rows::Only(rows) if rows.len() == ROWS_MAX))
+        );
+        does.add(Does::changes_row("a".into(), Some("more".into())));
+        assert_eq!(does, Does::changes("a".into()));
+        for number in 1..=TABLES_MAX {
+            assert_ne!(does, Does::Anything);
+            does.add(Does::changes(number.to_string().into()));
+        }
+        assert_eq!(does, Does::Anything);
     }
 }

@@ -8,15 +8,16 @@
 //!   asks by himself, and is told by the server what is wrong.
 //! - An answer that its asker knows to be of before a change is told to nobody but those who have waited for it.
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
-//!   What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
+//!   An answer that hangs on one row by its key is not made old by what changes others. What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
 //!   a read does not call by name: then an answer is as old as its window allows.
 //! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
 //!
-//! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`watch`]
+//! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`key`] how one row is called; [`watch`]
 //! what a transaction has done. The answers are in a
 //! [`Cache`], whose windows, flights and tags these are.
 
 pub(crate) mod does;
+pub(crate) mod key;
 pub(crate) mod question;
 pub(crate) mod watch;
 
@@ -29,8 +30,8 @@ use bytes::Bytes;
 use forebay_cache::{Cache, CacheError, Fetched};
 use tokio::sync::oneshot;
 
-use self::does::Does;
-use self::question::Question;
+use self::does::{Changed, Does, Rows};
+use self::question::{Question, tag_of, tag_of_row};
 pub(crate) use self::question::{Said, Unanswered, Windows};
 use crate::sharing::ask::Answer;
 
@@ -146,10 +147,10 @@ impl Memory {
                 // For those alone who have waited for it.
                 false => Windows::NONE,
             };
+            let tags = question.tags(said.row.as_ref());
             let fetched = Fetched::of(said.bytes)
                 .fresh_for(windows.fresh)
                 .stale_for(windows.stale);
-            let tags = question.tags();
             Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
         });
         let weigh = |question: &Question, said: Option<&Bytes>| {
@@ -191,8 +192,13 @@ impl Memory {
         match does {
             Does::Nothing => {}
             Does::Changes(tables) => {
-                for table in tables {
-                    drop(self.0.answers.invalidate_tag(&question::tag_of(place, table)));
+                let invalidate = |tag: Arc<str>| drop(self.0.answers.invalidate_tag(&tag));
+                for Changed { table, rows } in tables {
+                    if *rows == Rows::Any { invalidate(tag_of(place, table)); }
+                    match rows {
+                        Rows::Any => invalidate(tag_of_row(place, table, "")),
+                        Rows::Only(rows) => rows.iter().for_each(|row| invalidate(tag_of_row(place, table, row))),
+                    }
                 }
             }
             Does::Anything => drop(self.0.answers.invalidate_tag(place)),

@@ -23,6 +23,15 @@ pub(crate) struct Said {
     pub(crate) bytes: Bytes,
     /// It has seen all changes that were known when it was asked for.
     pub(crate) is_of_now: bool,
+    /// Of this table it hangs on no row but the one that is [called](super::key) so.
+    pub(crate) row: Option<Row>,
+}
+
+/// A row of a table, as both are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) table: Arc<str>,
+    pub(crate) row: Arc<str>,
 }
 
 /// For how long an answer is served, and for how long beyond that while it is asked again.
@@ -86,10 +95,15 @@ impl Hash for Question {
     }
 }
 
-/// By what all answers about a table of this name are known.
+/// By what all answers are known that may hang on any row of a table of this name.
 pub(super) fn tag_of(place: &str, table: &str) -> Arc<str> {
     // No name has a zero in it.
     [place, "\0", table].concat().into()
+}
+
+/// By what all others about that table are known: by the empty text, and by the row.
+pub(super) fn tag_of_row(place: &str, table: &str, row: &str) -> Arc<str> {
+    [place, "\0", table, "\0", row].concat().into()
 }
 
 impl Question {
@@ -102,12 +116,17 @@ impl Question {
         self.0.key.windows
     }
 
-    /// By what its answer is known: all of its database's, and of its tables'.
-    pub(super) fn tags(&self) -> Vec<Arc<str>> {
+    /// By what its answer is known, which hangs on no row of a table but this: all of its database's, and of its tables'.
+    pub(super) fn tags(&self, row: Option<&Row>) -> Vec<Arc<str>> {
         let place = &self.0.place;
-        let tables = self.0.way.tables();
-        let of_tables = tables.iter().map(|table| tag_of(place, table));
-        std::iter::once(Arc::clone(place)).chain(of_tables).collect()
+        let mut tags = vec![Arc::clone(place)];
+        for table in &*self.0.way.tables() {
+            match row.filter(|row| row.table == *table) {
+                Some(row) => tags.extend(["", &*row.row].map(|row| tag_of_row(place, table, row))),
+                None => tags.push(tag_of(place, table)),
+            }
+        }
+        tags
     }
 
     /// How long it is.

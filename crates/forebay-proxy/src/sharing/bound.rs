@@ -85,6 +85,25 @@ impl<'a> Bound<'a> {
     }
 }
 
+/// What is bound for the parameter of this number, and whether it is binary; none where it is NULL, or not there.
+pub(crate) fn parameter(bound: &[u8], number: usize) -> Option<(bool, &[u8])> {
+    let (formats, rest) = codes(bound)?;
+    let (count, mut rest) = rest.split_first_chunk::<2>()?;
+    if number >= usize::from(u16::from_be_bytes(*count)) {
+        return None;
+    }
+    for _ in 0..number {
+        let (length, behind) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_be_bytes(*length);
+        let length = if length == u32::MAX { 0 } else { length };
+        rest = behind.get(usize::try_from(length).ok()?..)?;
+    }
+    let (length, behind) = rest.split_first_chunk::<4>()?;
+    // NULL is longer than all there is.
+    let value = behind.get(..usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+    Some((is_binary(formats, number)?, value))
+}
+
 /// A count of codes and the codes, as they stand, and what is behind them.
 fn codes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = u16::from_be_bytes(*bytes.first_chunk::<2>()?);
@@ -136,6 +155,9 @@ mod tests {
     fn what_is_bound_is_taken_apart_or_not_at_all() {
         let values = [Some(&b"5"[..]), Some(b""), None];
         assert!(Bound::of(&bind(&[], &values, &[])).is_none(), "of a text");
+        let of_texts = bind(&[], &[None, Some(b"7")], &[]);
+        assert_eq!(parameter(&of_texts, 1), Some((false, &b"7"[..])));
+        assert_eq!((parameter(&of_texts, 0), parameter(&of_texts, 2)), (None, None));
         let body = bind(&[1, 0, 1], &values, &[1]);
         let bound = Bound::of(&body).unwrap();
         assert!(bound.values.iter().map(Option::as_deref).eq(values));

@@ -16,6 +16,7 @@ use super::job::Job;
 use super::learning::{ask, first_answer};
 use super::line::Line;
 use super::plan::{Kind, Plan};
+use super::restriction::Given;
 use super::trip::{Arrival, Asks, Lost, Trip};
 use crate::hearing::ASK_SNAPSHOT;
 use crate::memory::does::Does;
@@ -230,7 +231,10 @@ impl Carrier {
         }
         let mut does = Does::Nothing;
         let changes = self.pool.effects.schema_changes();
-        trip.plans().for_each(|plan| does.add(plan.does(changes)));
+        for job in trip.jobs() {
+            let given = Given::of(&job.ask, job.statement.as_deref());
+            does.add(job.plan.does(changes, given.as_ref()));
+        }
         self.pool.has_changed(if is_known { &does } else { &Does::Anything });
     }
 

@@ -15,6 +15,7 @@ use forebay_sql::{ChangeKind, Effect, Touches, called, names};
 
 use super::reviewed::{is_of_the_time, is_reviewed, may_stand_in_a_table, unsteady};
 use crate::frames;
+use crate::memory::key::{COLUMNS, Key};
 use crate::settings::quoted_text;
 
 /// The operators that words stand for, or nothing.
@@ -72,8 +73,9 @@ pub(crate) fn ask_table(table: &str) -> String {
     )
 }
 
-/// Asks what is the matter with these names, and with the table of this number, where rows of it are changed: rows of a kind and a text.
-pub(crate) fn ask(touches: &Touches, table: Option<u32>) -> String {
+/// Asks what is the matter with these names, and with the table of this number, where rows of it are changed, and for the key of the one of this name, which it
+/// is restricted to: rows of a kind and a text.
+pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&str>) -> String {
     let names = list(touches.names.iter().map(String::as_str));
     let unreviewed = list(
         touches
@@ -116,6 +118,13 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>) -> String {
          UNION ALL SELECT 'a cast to ' || format_type(c.casttarget, NULL), '' FROM pg_cast c WHERE c.oid >= 16384 AND c.castsource < 16384 \
          AND (c.casttarget < 16384 OR c.castcontext = 'i')"
     );
+    if let Some(name) = restricted_to {
+        let name = quoted_text(name);
+        let _ = write!(
+            text,
+            " UNION ALL SELECT 'key', {COLUMNS} FROM pg_class c WHERE c.relname = {name} AND c.relkind = 'r' AND c.relpersistence <> 't'"
+        );
+    }
     if let (Effect::Changes(change), Some(table)) = (&touches.effect, table) {
         let finds_rows = change.kind != ChangeKind::Insert;
         let c = format!("(SELECT xmin, * FROM pg_class WHERE oid = {table}) c");
@@ -169,6 +178,8 @@ pub(crate) enum Found {
         tables: Arc<[Arc<str>]>,
         /// Rows of the table that is changed are another's, too.
         inherits: bool,
+        /// Of the table whose rows it is restricted to.
+        key: Option<Key>,
     },
     /// What is, in words that follow "it names".
     Matter(String),
@@ -181,7 +192,7 @@ pub(crate) fn is_of_the_catalog(name: &str) -> bool {
 
 /// What these rows say.
 pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
-    let (mut marked, mut draws, mut inherits) = (None, false, false);
+    let (mut marked, mut draws, mut inherits, mut key) = (None, false, false, None);
     let mut tables = Vec::new();
     let finds_rows = matches!(&touches.effect, Effect::Changes(change) if change.finds_rows);
     for (kind, text) in rows {
@@ -189,6 +200,7 @@ pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
             "mark" => marked = Some(text.clone()),
             "named" => tables.push(Arc::from(text.as_str())),
             "inherits" => inherits = true,
+            "key" => key = Key::parse(text),
             "identity" => draws = true,
             "default" | "expression" => {
                 let Some(called) = called(text) else {
@@ -217,6 +229,7 @@ pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
         draws,
         tables: tables.into(),
         inherits,
+        key,
     }
 }
 
@@ -301,6 +314,7 @@ mod tests {
             draws,
             tables: Arc::default(),
             inherits: false,
+            key: None,
         };
         let marked = ("mark", "16400 700");
         assert_eq!(found(&insert, &rows(&[marked])), harmless(false));
@@ -312,6 +326,13 @@ mod tests {
         assert!(
             matches!(told, Found::Harmless { tables, inherits: true, .. } if tables.iter().map(|name| &**name).eq(["t", "u"]))
         );
+        for (lines, key) in [("23 id", Key::parse("23 id")), ("", None)] {
+            let told = found(&insert, &rows(&[marked, ("key", lines)]));
+            assert!(
+                matches!(told, Found::Harmless { key: told, .. } if told == key),
+                "{lines}"
+            );
+        }
         assert_eq!(
             found(&insert, &rows(&[("default", "nextval('t_id_seq'::regclass)"), marked])),
             harmless(true)

@@ -15,8 +15,9 @@ use super::ask::{Answer, Ask};
 use super::carrier::carry_one;
 use super::company::Company;
 use super::job::Job;
-use super::plan::Plan;
-use crate::memory::question::Way;
+use super::plan::{Of, Plan};
+use super::restriction::Given;
+use crate::memory::question::{Row, Way};
 use crate::memory::{Said, Unanswered};
 use crate::pool::Pool;
 use crate::statements::Statement;
@@ -28,7 +29,7 @@ pub(crate) struct Fill {
     pub(crate) company: Arc<Company>,
     pub(crate) plan: Arc<Plan>,
     /// What its answer is of, as was known when it was found that it may be remembered.
-    pub(crate) tables: Arc<[Arc<str>]>,
+    pub(crate) of: Of,
     pub(crate) ask: Ask,
     pub(crate) statement: Option<Arc<Statement>>,
     /// The server may be at it for so long.
@@ -40,7 +41,15 @@ impl Way for Fill {
         Box::pin(async {
             let pool = self.pool.upgrade().ok_or(Unanswered)?;
             let listener = pool.listener();
-            let fence = listener.as_ref().map(|listener| listener.begin(&self.tables));
+            let row = self.row();
+            let by_row = row
+                .as_ref()
+                .and_then(|row| Some((&*row.table, self.of.key.as_deref()?)));
+            let fence = listener
+                .as_ref()
+                .map(|listener| listener.begin(&self.of.tables, by_row));
+            // What is known of its tables may be of before.
+            let is_known = self.of.schema_changes == pool.effects.schema_changes();
             let plan = Arc::clone(&self.plan);
             let (mut job, told) = Job::new(plan, self.ask.clone(), self.statement.clone(), None, None);
             job.time = self.time;
@@ -57,12 +66,23 @@ impl Way for Fill {
             Ok(Said {
                 // What it is a part of is longer.
                 bytes: Bytes::copy_from_slice(&said),
-                is_of_now,
+                is_of_now: is_of_now && is_known,
+                row,
             })
         })
     }
 
     fn tables(&self) -> Arc<[Arc<str>]> {
-        Arc::clone(&self.tables)
+        Arc::clone(&self.of.tables)
+    }
+}
+
+impl Fill {
+    /// The one row of a table that its answer hangs on, of all of that table's.
+    fn row(&self) -> Option<Row> {
+        let given = Given::of(&self.ask, self.statement.as_deref())?;
+        let row = self.plan.row(self.of.key.as_deref()?, &given)?;
+        let table = self.plan.restricted_to()?.into();
+        Some(Row { table, row })
     }
 }

@@ -29,7 +29,7 @@ pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -
             rows.and_then(|rows| rows.first()?.1.parse().ok())
         }
     };
-    let rows = ask_texts(server, &facts::ask(touches, table)).await?;
+    let rows = ask_texts(server, &facts::ask(touches, table, plan.restricted_to())).await?;
     plan.learn(rows.map(|rows| facts::found(touches, &rows)));
     Ok(())
 }

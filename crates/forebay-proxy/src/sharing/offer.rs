@@ -242,15 +242,15 @@ impl State {
         let may_be_carried = !is_due && company.may_share(kind);
         if let Some(windows) = windows.filter(|_| may_be_carried)
             && let Some((memory, place)) = self.pool.memory()
-            && let Some(tables) = plan.may_be_remembered(keeps_numbers)
-            && self.pool.hears(&tables)
+            && let Some(of) = plan.may_be_remembered(keeps_numbers)
+            && self.pool.hears(&of.tables)
             && let Some(key) = key_of(&company, &asked, statement.as_deref(), windows)
         {
             let fill = Fill {
                 pool: Arc::downgrade(&self.pool),
                 company: Arc::clone(&company),
                 plan: Arc::clone(&plan),
-                tables,
+                of,
                 ask: ask_of(&asked, statement.as_deref()),
                 statement: statement.clone(),
                 time: self.statement_timeout,

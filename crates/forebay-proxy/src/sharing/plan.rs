@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use forebay_sql::{Effect, NotShown, Touches, literals, touches, without_literals};
+use forebay_sql::{Effect, NotShown, Restricted, Touches, literals, restricted, touches, without_literals};
 use parking_lot::Mutex;
 
 use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
+use super::restriction::{self, Given};
 use super::reviewed::{is_of_the_time, unsteady};
 use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
 use crate::memory::does::{Does, does};
+use crate::memory::key::Key;
 
 /// What the catalog said is believed for so long, where no table was changed through the proxy meanwhile.
 const SEEN_FOR: Duration = Duration::from_secs(60);
@@ -59,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) ruled: Ruled,
     /// What it asks may be asked for many at once.
     many: Option<Many>,
+    /// To which rows of one table, as far as its text tells.
+    restricted: Option<Restricted>,
     learnt: Mutex<Learnt>,
     /// In milliseconds since the first look at a clock: until when what is learnt holds; 0 where nothing is.
     until_ms: AtomicU64,
@@ -129,8 +133,19 @@ enum Learnt {
         draws: bool,
         tables: Arc<[Arc<str>]>,
         inherits: bool,
+        key: Option<Arc<Key>>,
     },
     Matter(String),
+}
+
+/// What an answer is of.
+#[derive(Debug, Clone)]
+pub(crate) struct Of {
+    pub(crate) tables: Arc<[Arc<str>]>,
+    /// Of the one that it is restricted to rows of.
+    pub(crate) key: Option<Arc<Key>>,
+    /// After so many changes of tables.
+    pub(crate) schema_changes: u64,
 }
 
 /// Whether rows may be changed that are there already.
@@ -182,6 +197,7 @@ impl Plan {
                 None => Ok(touches),
             }),
             many: None,
+            restricted: restricted(text),
             learnt: Mutex::default(),
             until_ms: AtomicU64::new(0),
             schema_changes: AtomicU64::new(0),
@@ -305,11 +321,13 @@ impl Plan {
                 draws,
                 tables,
                 inherits,
+                key,
             }) => Learnt::Harmless {
                 mark: mark.map(Arc::from),
                 draws,
                 tables,
                 inherits,
+                key: key.map(Arc::new),
             },
             Some(Found::Matter(what)) => Learnt::Matter(what),
         };
@@ -338,16 +356,30 @@ impl Plan {
             }
     }
 
-    /// The tables that its answer is of, where that may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share). What is learnt
-    /// behind this changes nothing about them.
-    pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> Option<Arc<[Arc<str>]>> {
+    /// What its answer is of, where that may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share). What is learnt
+    /// behind this changes nothing about it.
+    pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> Option<Of> {
         if self.kind() != Some(Kind::Read) || !self.is_steady() || self.tells_the_time() || self.is_long() {
             return None;
         }
         match &*self.learnt.lock() {
-            Learnt::Harmless { draws, tables, .. } => (!(keeps_numbers && *draws)).then(|| Arc::clone(tables)),
+            Learnt::Harmless { draws, tables, key, .. } => (!(keeps_numbers && *draws)).then(|| Of {
+                tables: Arc::clone(tables),
+                key: key.clone(),
+                schema_changes: self.schema_changes(),
+            }),
             Learnt::Nothing | Learnt::Matter(_) => None,
         }
+    }
+
+    /// The table, without its schema, whose rows it is restricted to.
+    pub(crate) fn restricted_to(&self) -> Option<&str> {
+        self.restricted.as_ref().map(|restricted| &*restricted.table)
+    }
+
+    /// The one row of that table that it is restricted to, by its key and by what it is given.
+    pub(crate) fn row(&self, key: &Key, given: &Given<'_>) -> Option<Arc<str>> {
+        restriction::row(self.restricted.as_ref()?, key, given)
     }
 
     /// Whether its answer hangs on when it is asked, as far as its text tells.
@@ -364,16 +396,24 @@ impl Plan {
         }
     }
 
-    /// What it does to rows, after so many changes of tables.
-    pub(crate) fn does(&self, schema_changes: u64) -> Does {
+    /// What it does to rows with what it is given, after so many changes of tables.
+    pub(crate) fn does(&self, schema_changes: u64, given: Option<&Given<'_>>) -> Does {
         if self.schema_changes() != schema_changes {
             // What is learnt is of before.
             return self.does.clone();
         }
         match (&*self.learnt.lock(), self.kind()) {
             (Learnt::Harmless { .. }, Some(Kind::Read)) => Does::Nothing,
-            (Learnt::Harmless { inherits: false, .. }, Some(Kind::Change)) => match self.changed_table_alone() {
-                Some(table) => Does::Changes(vec![table]),
+            (
+                Learnt::Harmless {
+                    inherits: false, key, ..
+                },
+                Some(Kind::Change),
+            ) => match self.changed_table_alone() {
+                Some(table) => {
+                    let row = key.as_ref().zip(given).and_then(|(key, given)| self.row(key, given));
+                    Does::changes_row(table, row)
+                }
                 None => Does::Anything,
             },
             _ => self.does.clone(),
@@ -561,6 +601,7 @@ mod tests {
             draws,
             tables: Arc::default(),
             inherits: false,
+            key: None,
         })
     }
 
@@ -574,11 +615,16 @@ mod tests {
             draws: true,
             tables: ["t".into()].into(),
             inherits: false,
+            key: Key::parse("23 a"),
         }));
-        let tables = plan.may_be_remembered(false).unwrap();
+        let of = plan.may_be_remembered(false).unwrap();
         assert!(plan.may_be_remembered(true).is_none());
         plan.learn(None);
-        assert_eq!((&*tables, plan.may_be_remembered(false)), (&["t".into()][..], None));
+        assert_eq!(
+            (&*of.tables, of.key.as_deref()),
+            (&["t".into()][..], Key::parse("23 a").as_ref())
+        );
+        assert!(plan.may_be_remembered(false).is_none());
     }
 
     #[test]

@@ -497,6 +497,11 @@ impl Trip {
         self.failure.is_none()
     }
 
+    /// Those who are on it.
+    pub(crate) fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
     /// What is known of their statements.
     pub(crate) fn plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
         self.jobs.iter().map(|job| &job.plan)

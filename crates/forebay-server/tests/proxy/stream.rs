@@ -43,7 +43,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    fn new(name: &'static str, lines: &str) -> Self {
+    pub(crate) fn new(name: &'static str, lines: &str) -> Self {
         Self::at(shared(), name, lines)
     }
 
@@ -51,9 +51,13 @@ impl Stage {
         if name != "postgres" {
             connect(server.address(), "postgres", "postgres").run(&format!("CREATE DATABASE {name}"));
         }
+        let invalidate = match lines.contains("invalidate") {
+            true => "",
+            false => "invalidate = \"stream\"\n",
+        };
         let text = format!(
             "upstream = \"postgresql://postgres@{}\"\nadmin_users = [\"postgres\"]\ncache_memory = \"8MiB\"\ntrust_loopback = true\n\
-             invalidate = \"stream\"\n{lines}",
+             {invalidate}{lines}",
             server.address()
         );
         let reloadable = Reloadable::start(&text, &[]);

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use forebay::cache::Cache;
 use forebay::cache::backplane::redis::RedisBackplane;
+use forebay::cache::{Cache, Event};
 use testbed::Redis;
 
 use crate::closed_loop::two_workers;
@@ -173,6 +173,8 @@ fn change(redis: &Redis, duration: Duration) -> Result<Vec<Reading>, Failure> {
             unreachable!("two were asked for")
         };
         hears(teller, hearer).await?;
+        // Waited for, as a message is: who looks again and again takes a core from those who are to tell.
+        let mut events = hearer.events();
         let mut latencies = Latencies::new();
         let began = Instant::now();
         let mut key = 0;
@@ -181,10 +183,14 @@ fn change(redis: &Redis, duration: Duration) -> Result<Vec<Reading>, Failure> {
             members.get(hearer, key).await?;
             let told = Instant::now();
             drop(teller.invalidate(&key));
-            while hearer.get_if_fresh(&key).is_some() {
-                tokio::task::yield_now().await;
-            }
+            let has_heard = |event| matches!(event, Event::Changed { key: of, elsewhere: true } if of == key);
+            while !events.next().await.is_some_and(has_heard) {}
             latencies.note(told.elapsed());
+            if let Some(value) = hearer.get_if_fresh(&key) {
+                return Err(Failure::Wrong(format!(
+                    "{key} is still {value}, though its change was heard"
+                )));
+            }
         }
         Ok(quantiles(&latencies))
     })

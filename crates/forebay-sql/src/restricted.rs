@@ -1,0 +1,265 @@
+//! Restricted: the rows of one table that a statement is restricted to, by columns that have one value each in all of them.
+//!
+//! Promises: the answer of a query hangs on no row in which one of the columns has another value, and on no row of another table; an UPDATE or
+//! DELETE changes no such row, as far as it names rows itself, and an INSERT makes none. What the comparison makes of its two sides
+//! is for their types to say. Where a value stands is told by its place in the text, so that it holds for all texts that are alike but for literals.
+//! Knows no table: of what types the columns are is to be asked of the catalog.
+
+use std::ops::Range;
+
+use sqlparser::ast;
+
+use super::dialect::Dialect;
+use super::lexer::{Kind, Token};
+use super::plain::{end, only_reads, tokens};
+use super::point::{Equality, conjuncts, equality, folded, literal_at, place_of};
+use super::row::cells;
+use super::syntax;
+use super::touches::{deleted_from, inserted_into, only_table, updated};
+
+/// The rows that a statement is restricted to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restricted {
+    /// The table, without its schema, as PostgreSQL keeps its name.
+    pub table: String,
+    /// The columns that have one value each.
+    pub columns: Vec<Restriction>,
+    /// The columns that rows of it are given other values in.
+    pub assigned: Vec<String>,
+}
+
+/// A column that has one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restriction {
+    /// As PostgreSQL keeps its name.
+    pub column: String,
+    /// What it is.
+    pub to: To,
+}
+
+/// A value, by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// The parameter of this number, from 0 on.
+    Parameter(usize),
+    /// The same, as a value of the type of this number in every PostgreSQL.
+    Cast(usize, u32),
+    /// The [literal](super::literals) of this number, from 0 on.
+    Literal(usize),
+}
+
+type Tokens<'a> = [(Range<usize>, Token<'a>)];
+
+/// Shows which rows of one table a statement is restricted to.
+#[must_use]
+pub fn restricted(sql: &str) -> Option<Restricted> {
+    let all = tokens(sql)?;
+    let end = end(&all, sql)?;
+    let has = |words: &[&str]| {
+        all.iter()
+            .any(|(_, token)| words.iter().any(|word| token.is_word(word)))
+    };
+    if has(&["ONLY"]) {
+        return None;
+    }
+    let parsed = syntax::parse(Dialect::Postgres, sql)?;
+    match &parsed {
+        ast::Statement::Query(query) => {
+            let ast::SetExpr::Select(select) = &*query.body else {
+                return None;
+            };
+            let queries = all.iter().filter(|(_, token)| token.is_word("SELECT"));
+            if !only_reads(&parsed) || queries.count() != 1 || has(&["TABLE", "VALUES", "WITH"]) {
+                return None;
+            }
+            let [from] = select.from.as_slice() else { return None };
+            found(&all, only_table(from)?, select.selection.as_ref()?, &[])
+        }
+        ast::Statement::Update(update) => found(
+            &all,
+            only_table(updated(update)?)?,
+            update.selection.as_ref()?,
+            &update.assignments,
+        ),
+        ast::Statement::Delete(delete) => found(
+            &all,
+            only_table(deleted_from(delete)?)?,
+            delete.selection.as_ref()?,
+            &[],
+        ),
+        ast::Statement::Insert(insert) => made(&all, end, insert),
+        _ => None,
+    }
+}
+
+/// Of rows that are there and fulfil a condition.
+fn found(
+    tokens: &Tokens<'_>,
+    table: &ast::ObjectName,
+    condition: &ast::Expr,
+    assignments: &[ast::Assignment],
+) -> Option<Restricted> {
+    let mut columns = Vec::new();
+    conjuncts(condition, &mut |conjunct| {
+        columns.extend(equality(conjunct).and_then(|equality| restriction(tokens, &equality)));
+    });
+    let assigned = assignments.iter().map(|assignment| match &assignment.target {
+        ast::AssignmentTarget::ColumnName(target) => match target.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(target)] => folded(target),
+            _ => None,
+        },
+        ast::AssignmentTarget::Tuple(_) => None,
+    });
+    shown(table, columns, assigned.collect::<Option<_>>()?)
+}
+
+/// Of a row that stands in an INSERT.
+fn made(tokens: &Tokens<'_>, end: usize, insert: &ast::Insert) -> Option<Restricted> {
+    // What is found in conflict may be any row.
+    let finds_none = match &insert.on {
+        None => true,
+        Some(ast::OnInsert::OnConflict(conflict)) => matches!(conflict.action, ast::OnConflictAction::DoNothing),
+        Some(_) => false,
+    };
+    let table = inserted_into(insert).filter(|_| finds_none)?;
+    let end = tokens
+        .iter()
+        .find(|(_, token)| token.is_word("ON") || token.is_word("RETURNING"))
+        .map_or(end, |(range, _)| range.start.min(end));
+    let cells = cells(tokens, end)?;
+    if cells.len() != insert.columns.len() {
+        return None;
+    }
+    let columns = insert.columns.iter().zip(cells).filter_map(|(column, cell)| {
+        let [ast::ObjectNamePart::Identifier(column)] = column.0.as_slice() else {
+            return None;
+        };
+        let [(_, token)] = &tokens[cell.clone()] else {
+            return None;
+        };
+        let to = match token.kind {
+            Kind::Parameter => To::Parameter(syntax::parameter(Dialect::Postgres, token.text, 0)?),
+            _ => To::Literal(literal_at(tokens, cell.start)?),
+        };
+        let column = folded(column)?;
+        Some(Restriction { column, to })
+    });
+    let columns = columns.collect();
+    shown(table, columns, Vec::new())
+}
+
+fn shown(table: &ast::ObjectName, columns: Vec<Restriction>, assigned: Vec<String>) -> Option<Restricted> {
+    let ast::ObjectNamePart::Identifier(last) = table.0.last()? else {
+        return None;
+    };
+    let table = folded(last)?;
+    (!columns.is_empty()).then_some(Restricted {
+        table,
+        columns,
+        assigned,
+    })
+}
+
+fn restriction(tokens: &Tokens<'_>, equality: &Equality<'_>) -> Option<Restriction> {
+    let to = match (equality.value, equality.cast) {
+        (ast::Value::Placeholder(name), cast) => {
+            let number = syntax::parameter(Dialect::Postgres, name, 0)?;
+            cast.map_or(To::Parameter(number), |cast| To::Cast(number, cast))
+        }
+        _ => To::Literal(literal_at(tokens, place_of(tokens, equality)?)?),
+    };
+    Some(Restriction {
+        column: equality.column.clone(),
+        to,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str) -> Option<(String, Vec<(String, To)>, Vec<String>)> {
+        restricted(sql).map(|shown| {
+            let columns = shown.columns.into_iter().map(|one| (one.column, one.to));
+            (shown.table, columns.collect(), shown.assigned)
+        })
+    }
+
+    #[test]
+    fn what_holds_of_every_row_is_told() {
+        for (sql, table, columns) in [
+            ("SELECT * FROM s.t WHERE id = $2", "t", &[("id", To::Parameter(1))][..]),
+            (
+                "SELECT count(*), max(a) FROM \"T\" x WHERE x.id = 5 AND (b = 'it''s' AND c > 7) GROUP BY d ORDER BY 1 LIMIT 3",
+                "T",
+                &[("id", To::Literal(0)), ("b", To::Literal(1))],
+            ),
+            (
+                "SELECT 7, 'x' FROM t WHERE \"Id\" = $1::int8;",
+                "t",
+                &[("Id", To::Cast(0, 20))],
+            ),
+            (
+                "SELECT 7, 'x' FROM t WHERE NOT gone AND id = 7",
+                "t",
+                &[("id", To::Literal(2))],
+            ),
+            (
+                "DELETE FROM t WHERE id = $1 RETURNING *",
+                "t",
+                &[("id", To::Parameter(0))],
+            ),
+            ("INSERT INTO t (a, b, c, d) VALUES ($1, now, DEFAULT, 'x')", "", &[]),
+            (
+                "INSERT INTO t (a, b, c) VALUES ($1, -5, 'x') ON CONFLICT DO NOTHING RETURNING a",
+                "t",
+                &[("a", To::Parameter(0)), ("c", To::Literal(1))],
+            ),
+        ] {
+            let columns: Vec<_> = columns.iter().map(|(name, to)| ((*name).to_owned(), *to)).collect();
+            let told = (!columns.is_empty()).then(|| (table.to_owned(), columns, vec![]));
+            assert_eq!(shown(sql), told, "{sql}");
+        }
+        let (_, columns, assigned) = shown("UPDATE t SET a = $1, \"B\" = b + 1 WHERE id = $2 AND a = 5").unwrap();
+        assert_eq!(
+            columns,
+            [("id".to_owned(), To::Parameter(1)), ("a".to_owned(), To::Literal(1))]
+        );
+        assert_eq!(assigned, ["a", "B"]);
+    }
+
+    #[test]
+    fn what_may_be_of_other_rows_is_not_told() {
+        for sql in [
+            "SELECT * FROM t",
+            "SELECT * FROM t WHERE id = 5 OR a",
+            "SELECT * FROM t WHERE NOT (id = 5)",
+            "SELECT * FROM t WHERE id > 5 AND id = a AND id = 5.5 AND id = -5 AND id = ANY($1)",
+            "SELECT * FROM t WHERE id = 5 COLLATE \"x\"",
+            "SELECT * FROM t WHERE id = $1 + 1",
+            "SELECT CASE WHEN id = 5 THEN 1 END FROM t WHERE id = 5",
+            "SELECT * FROM t, u WHERE id = 5",
+            "SELECT * FROM t JOIN u ON true WHERE id = 5",
+            "SELECT * FROM t WHERE id = 5 AND EXISTS (SELECT FROM t)",
+            "SELECT * FROM t WHERE id = 5 AND EXISTS (TABLE t)",
+            "SELECT * FROM t WHERE id = 5 UNION SELECT * FROM t",
+            "WITH x AS (SELECT 1) SELECT * FROM t WHERE id = 5",
+            "SELECT * FROM ONLY t WHERE id = 5",
+            "SELECT * FROM t TABLESAMPLE SYSTEM (5) WHERE id = 5",
+            "SELECT * FROM t WHERE id = 5 FOR UPDATE",
+            "SELECT * FROM f(5) WHERE id = 5",
+            "SELECT 1; SELECT * FROM t WHERE id = 5",
+            "UPDATE t SET a = 1 FROM u WHERE id = 5",
+            "UPDATE t SET (id, a) = (1, 2) WHERE id = 5",
+            "DELETE FROM t USING u WHERE id = 5",
+            "INSERT INTO t VALUES (5)",
+            "INSERT INTO t (id) VALUES (5), (6)",
+            "INSERT INTO t (id) VALUES (5) ON CONFLICT (a) DO UPDATE SET b = 1",
+            "INSERT INTO t (id) SELECT 5",
+            "INSERT INTO t (id) VALUES (f(5))",
+            "MERGE INTO t USING (VALUES (1)) v (id) ON t.id = v.id WHEN MATCHED THEN DELETE",
+        ] {
+            assert_eq!(restricted(sql), None, "{sql}");
+        }
+    }
+}
