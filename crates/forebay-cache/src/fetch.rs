@@ -95,12 +95,13 @@ where
         let Some(runtime) = self.runtime() else {
             return self.strand(legs);
         };
-        runtime.spawn(Arc::clone(self).by_the_tiers(legs));
+        // On their way before the task runs, for a runtime that shuts down may drop it before that.
+        runtime.spawn(Arc::clone(self).by_the_tiers(Travelling::new(self, legs)));
     }
 
     /// Asks the tiers, and sends what they do not have to the source, or lets it wait for who asks the source for all.
-    async fn by_the_tiers(self: Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        let mut travelling = self.land_by_tiers(Travelling::new(&self, legs)).await;
+    async fn by_the_tiers(self: Arc<Self>, travelling: Travelling<K, V, E>) {
+        let mut travelling = self.land_by_tiers(travelling).await;
         if travelling.legs.is_empty() {
             return;
         }
