@@ -31,7 +31,7 @@ use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Fetched, Known};
 use super::stats::count;
-use super::tier::{Before, Found, Grant, Whose};
+use super::tier::{Before, CENTURY, Found, Grant, Whose};
 use super::trip::{ByTiers, Leg, Trip};
 use super::waits;
 use forebay_batch::load::Key;
@@ -433,9 +433,6 @@ where
         called_off
     }
 }
-
-/// It is for ever, and can be added to now.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How soon a tier is asked again whether another process has brought a value, at first and at last.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
