@@ -91,7 +91,8 @@ where
         let is_heard = self.events.is_heard();
         let inserted = self.store.insert_telling(hash, key, weight, record, |key| {
             if is_heard {
-                evicted.push(key.clone());
+                // The entry is on its way out, and a panic here would leave it neither there nor gone.
+                quietly(|| evicted.push(key.clone()));
             }
         });
         Shelved { inserted, evicted }

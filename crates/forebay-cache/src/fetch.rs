@@ -31,7 +31,7 @@ use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Fetched, Known};
 use super::stats::count;
-use super::tier::{Before, Found, Grant, Whose};
+use super::tier::{Before, CENTURY, Found, Grant, Whose};
 use super::trip::{ByTiers, Leg, Trip};
 use super::waits;
 use forebay_batch::load::Key;
@@ -95,12 +95,13 @@ where
         let Some(runtime) = self.runtime() else {
             return self.strand(legs);
         };
-        runtime.spawn(Arc::clone(self).by_the_tiers(legs));
+        // On their way before the task runs, for a runtime that shuts down may drop it before that.
+        runtime.spawn(Arc::clone(self).by_the_tiers(Travelling::new(self, legs)));
     }
 
     /// Asks the tiers, and sends what they do not have to the source, or lets it wait for who asks the source for all.
-    async fn by_the_tiers(self: Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        let mut travelling = self.land_by_tiers(Travelling::new(&self, legs)).await;
+    async fn by_the_tiers(self: Arc<Self>, travelling: Travelling<K, V, E>) {
+        let mut travelling = self.land_by_tiers(travelling).await;
         if travelling.legs.is_empty() {
             return;
         }
@@ -432,9 +433,6 @@ where
         called_off
     }
 }
-
-/// It is for ever, and can be added to now.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How soon a tier is asked again whether another process has brought a value, at first and at last.
 const FIRST_LOOK: Duration = Duration::from_millis(1);

@@ -284,7 +284,9 @@ where
         departure.legs().push(Leg::new(hash, key, &flight, ByTiers::No));
         let key = departure.legs()[0].key.clone();
         drop(departure);
-        self.waiting(hash, key, flight, asked).outcome().await
+        let waiting = self.waiting(hash, key, flight, asked);
+        let _waits = waits::wait(waiting.flight.id).map_err(|Circle| CacheError::Circle)?;
+        waiting.outcome().await
     }
 }
 
@@ -338,7 +340,6 @@ where
 
     /// What the flight brings.
     async fn outcome(&self) -> Result<Answer<V>, CacheError<E>> {
-        let _waits = waits::wait(self.flight.id).map_err(|Circle| CacheError::Circle)?;
         self.flight.wait().await;
         let landed = self.flight.told()?;
         let age_ms = self.core.time.now().saturating_sub(landed.fetched_at_ms);

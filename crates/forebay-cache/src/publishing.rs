@@ -27,19 +27,18 @@ where
         }
         let Some(runtime) = self.runtime() else { return };
         if !self.publishes.swap(true, Ordering::Relaxed) {
-            runtime.spawn(publish(Arc::downgrade(self)));
+            runtime.spawn(publish(Publishing(Arc::downgrade(self))));
         }
     }
 }
 
 /// Publishes until the cache is gone. Where its runtime goes first, the next flight begins another.
-async fn publish<K, V, E>(core: Weak<Core<K, V, E>>)
+async fn publish<K, V, E>(publishing: Publishing<K, V, E>)
 where
     K: Key,
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    let publishing = Publishing(core);
     loop {
         tokio::time::sleep(PERIOD).await;
         let Some(core) = publishing.0.upgrade() else { return };

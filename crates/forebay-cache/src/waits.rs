@@ -6,7 +6,8 @@
 //!
 //! A wait-for graph (Holt, "Some Deadlock Properties of Computer Systems", ACM Computing Surveys, 1972): its nodes are fetches, and it has an
 //! edge for each flight that a fetch waits for, to the fetch of that flight. A fetch of many flights is one node, so that its waits cost no more
-//! for its flights: each one, but for the first, takes a look into a table. It is touched only by gets inside of fetches.
+//! for its flights: each one, but for the first, takes a look into a table. It is touched only by gets inside of fetches, and walked only where the
+//! fetch that is about to wait is waited for: no other can close a circle.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -36,7 +37,12 @@ struct Waits {
     flown_by: HashMap<FlightId, FetchId>,
     /// For which flights a fetch waits, and how often.
     waiting: HashMap<FetchId, HashMap<FlightId, usize>>,
+    /// How many waits there are for a flight.
+    waited_for: HashMap<FlightId, usize>,
 }
+
+/// Of a fetch of more flights it is not looked whether any of them is waited for.
+const LOOKED_AT: usize = 8;
 
 tokio::task_local! {
     static FETCH: Arc<Fetch>;
@@ -101,10 +107,11 @@ impl Fetch {
                     .flown_by
                     .extend(self.flights.iter().map(|flight| (*flight, self.id)));
             }
-            if waits.leads_to(on, self.id) {
+            if waits.may_close_a_circle(&self.flights, on) && waits.leads_to(on, self.id) {
                 return Err(Circle);
             }
             *waits.waiting.entry(self.id).or_default().entry(on).or_default() += 1;
+            *waits.waited_for.entry(on).or_default() += 1;
         }
         // To drop it is others' code, which may begin fetches.
         let freed = self.until_it_waits.lock().take();
@@ -114,6 +121,12 @@ impl Fetch {
 }
 
 impl Waits {
+    /// Whether a fetch of these flights that waits for that one may wait for itself: it does, or another one waits for it.
+    fn may_close_a_circle(&self, flights: &[FlightId], on: FlightId) -> bool {
+        let is_waited_for = |flight: &FlightId| *flight == on || self.waited_for.contains_key(flight);
+        flights.len() > LOOKED_AT || flights.iter().any(is_waited_for)
+    }
+
     /// Whether who waits for that flight waits for that fetch.
     fn leads_to(&self, on: FlightId, fetch: FetchId) -> bool {
         let (mut to_see, mut seen) = (vec![on], HashSet::new());
@@ -136,17 +149,22 @@ impl Drop for Wait {
     fn drop(&mut self) {
         let mut waits = WAITS.lock();
         let Some(waits) = &mut *waits else { return };
+        once_less(&mut waits.waited_for, self.on);
         let Some(on) = waits.waiting.get_mut(&self.of.id) else {
             return;
         };
-        if let Entry::Occupied(mut times) = on.entry(self.on) {
-            *times.get_mut() -= 1;
-            if *times.get() == 0 {
-                times.remove();
-            }
-        }
+        once_less(on, self.on);
         if on.is_empty() {
             waits.waiting.remove(&self.of.id);
+        }
+    }
+}
+
+fn once_less(times: &mut HashMap<FlightId, usize>, flight: FlightId) {
+    if let Entry::Occupied(mut times) = times.entry(flight) {
+        *times.get_mut() -= 1;
+        if *times.get() == 0 {
+            times.remove();
         }
     }
 }
@@ -162,7 +180,7 @@ impl Drop for Fetch {
             known.flown_by.remove(flight);
         }
         if known.flown_by.is_empty() && known.flown_by.capacity() > ROOM_KEPT {
-            // Gives back what a spike took. Who waits is in the other table only while it is in this one.
+            // Gives back what a spike took. Who waits is in the other tables only while it is in this one.
             *waits = None;
         }
     }

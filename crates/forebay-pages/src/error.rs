@@ -120,7 +120,7 @@ pub enum PageError {
     Full {
         /// What the read needed.
         wanted_bytes: u64,
-        /// What views and running reads held when it gave up.
+        /// What views and running reads held when it gave up, or a moment before.
         pinned_bytes: u64,
         /// What the pool may use.
         capacity_bytes: u64,

@@ -64,6 +64,7 @@ pub use error::{OpenError, TierError};
 pub(crate) use guarded::guarded;
 #[cfg(feature = "redis")]
 pub(crate) use key::check_namespace;
+pub(crate) use settings::CENTURY;
 pub use settings::TierSettings;
 pub use stats::{BreakerState, LATENCY_BOUNDS, Latency, TierStats};
 pub(crate) use tiers::{Before, By, Found, Prepared, Tiers, Whose};

@@ -15,7 +15,7 @@
 //! Does not know tiers or tasks: it is told the time, what became of a batch, and what is to change. Its lock is its owner's; of user
 //! code it runs only `Hash`, `Eq` and `Clone` of keys: values that are done with are handed out, to be dropped elsewhere.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,8 +25,10 @@ use tokio::time::Instant;
 use super::{Kept, Put};
 use forebay_batch::load::Key;
 
-/// Keys a batch.
+/// Keys a batch, or tags.
 pub(super) const BATCH_MAX: usize = 512;
+/// Batches of tags that are remembered when they have been acknowledged, for the reads that began before.
+const TAGS_REMEMBERED: usize = 16;
 
 /// A value, and until when it is worth keeping.
 pub(super) struct Offer<V> {
@@ -71,7 +73,12 @@ pub(super) struct Queue<K, V> {
     out_since: Option<u64>,
     /// Tags whose invalidation is owed, and that is out, with when it arose.
     tags: HashMap<Arc<str>, u64>,
+    /// The first of them by that.
+    tags_in_line: BTreeMap<u64, Arc<str>>,
     tags_out: HashMap<Arc<str>, u64>,
+    /// How many batches of tags were acknowledged, and the last of these.
+    tags_told: u64,
+    tags_told_last: VecDeque<HashMap<Arc<str>, u64>>,
     /// A clear is owed, since then.
     clear: Option<u64>,
     clear_out: Option<u64>,
@@ -124,7 +131,10 @@ impl<K: Key, V> Queue<K, V> {
             out: HashMap::new(),
             out_since: None,
             tags: HashMap::new(),
+            tags_in_line: BTreeMap::new(),
             tags_out: HashMap::new(),
+            tags_told: 0,
+            tags_told_last: VecDeque::new(),
             clear: None,
             clear_out: None,
             watermark: None,
@@ -184,7 +194,7 @@ impl<K: Key, V> Queue<K, V> {
         if self.tags.len() >= self.max && !self.tags.contains_key(&tag) {
             return self.owe_clear(wall);
         }
-        self.tags.entry(tag).or_insert(self.latest);
+        self.line_up_tag(tag, self.latest);
         Vec::new()
     }
 
@@ -194,7 +204,7 @@ impl<K: Key, V> Queue<K, V> {
         let waiting = self.first_waiting().unwrap_or(self.latest);
         self.clear = Some(self.clear.unwrap_or(waiting).min(waiting));
         self.watermark = self.watermark.max(Some(wall));
-        self.tags.clear();
+        self.forget_tags();
         self.owed.clear();
         self.offered.clear();
         // One by one: a map that once was full would keep its room.
@@ -209,9 +219,20 @@ impl<K: Key, V> Queue<K, V> {
         self.out.get(key).is_some_and(|sent| sent.owed) || self.changes.get(key).is_some_and(|change| change.owed)
     }
 
-    /// The tags that must not be read now.
-    pub(super) fn barred_tags(&self) -> HashSet<Arc<str>> {
-        self.tags.keys().chain(self.tags_out.keys()).cloned().collect()
+    /// How many batches of tags were acknowledged; see [`bars_tag`](Self::bars_tag).
+    pub(super) fn tags_told(&self) -> u64 {
+        self.tags_told
+    }
+
+    /// Whether what carries the tag must not be read, by who began to read when so many batches of tags were `told`.
+    pub(super) fn bars_tag(&self, tag: &str, told: u64) -> bool {
+        let since = usize::try_from(self.tags_told - told).unwrap_or(usize::MAX);
+        let mut told_since = self.tags_told_last.iter().take(since);
+        self.tags.contains_key(tag)
+            || self.tags_out.contains_key(tag)
+            // So many that some are forgotten.
+            || since > self.tags_told_last.len()
+            || told_since.any(|tags| tags.contains_key(tag))
     }
 
     /// Whether a change of the key waits or is out.
@@ -238,9 +259,20 @@ impl<K: Key, V> Queue<K, V> {
 
     /// Whether all changes up to this number were acknowledged or given up.
     pub(super) fn is_settled(&self, number: u64) -> bool {
-        let waiting = [self.first_waiting(), self.out_since, self.clear, self.clear_out];
-        let tags = self.tags.values().chain(self.tags_out.values()).copied();
-        waiting.into_iter().flatten().chain(tags).all(|since| since > number)
+        let first_tag = self.tags_in_line.first_key_value().map(|(since, _)| *since);
+        let waiting = [
+            self.first_waiting(),
+            self.out_since,
+            first_tag,
+            self.clear,
+            self.clear_out,
+        ];
+        let tags_out = self.tags_out.values().copied();
+        waiting
+            .into_iter()
+            .flatten()
+            .chain(tags_out)
+            .all(|since| since > number)
     }
 
     /// What to do next; it is out from now until [`finished`](Self::finished) or [`cleared`](Self::cleared). Values that were
@@ -260,7 +292,12 @@ impl<K: Key, V> Queue<K, V> {
             return Work::Clear;
         }
         if !self.tags.is_empty() && !self.tag_changes.is_on(now) {
-            self.tags_out = mem::take(&mut self.tags);
+            while self.tags_out.len() < BATCH_MAX
+                && let Some((since, tag)) = self.tags_in_line.pop_first()
+            {
+                self.tags.remove(&tag);
+                self.tags_out.insert(tag, since);
+            }
             return Work::Tags(self.tags_out.keys().cloned().collect());
         }
         if self.puts.is_on(now) {
@@ -335,7 +372,9 @@ impl<K: Key, V> Queue<K, V> {
     pub(super) fn tags_finished(&mut self, acknowledged: bool, now: Instant) {
         self.tag_changes.note(Some(acknowledged), now);
         if acknowledged {
-            self.tags_out.clear();
+            self.tags_told += 1;
+            self.tags_told_last.truncate(TAGS_REMEMBERED - 1);
+            self.tags_told_last.push_front(mem::take(&mut self.tags_out));
         } else {
             self.take_tags_back();
         }
@@ -346,10 +385,7 @@ impl<K: Key, V> Queue<K, V> {
         for (tag, since) in mem::take(&mut self.tags_out) {
             match &mut self.clear {
                 Some(clear) => *clear = since.min(*clear),
-                None => {
-                    let owed = self.tags.entry(tag).or_insert(since);
-                    *owed = since.min(*owed);
-                }
+                None => self.line_up_tag(tag, since),
             }
         }
     }
@@ -368,7 +404,7 @@ impl<K: Key, V> Queue<K, V> {
     /// All is given up: nobody is left who would read.
     pub(super) fn give_up(&mut self) -> Vec<Offer<V>> {
         self.clear = None;
-        self.tags.clear();
+        self.forget_tags();
         self.owed.clear();
         self.offered.clear();
         self.is_draining = false;
@@ -395,6 +431,23 @@ impl<K: Key, V> Queue<K, V> {
             (Some(owed), Some(offered)) => Some(owed.min(offered)),
             (owed, offered) => owed.or(offered),
         }
+    }
+
+    /// The tag is owed since then, or longer.
+    fn line_up_tag(&mut self, tag: Arc<str>, since: u64) {
+        let owed = self.tags.entry(Arc::clone(&tag)).or_insert(since);
+        if since < *owed {
+            self.tags_in_line.remove(owed);
+            *owed = since;
+        }
+        if since == *owed {
+            self.tags_in_line.insert(since, tag);
+        }
+    }
+
+    fn forget_tags(&mut self) {
+        self.tags.clear();
+        self.tags_in_line.clear();
     }
 
     fn line_up(&mut self, key: K, put: Option<Offer<V>>, owed: bool, since: u64) {
@@ -453,7 +506,10 @@ impl<K: Key, V> Queue<K, V> {
         assert!(self.out.len() <= BATCH_MAX);
         assert_eq!(self.out_since, self.out.values().map(|sent| sent.since).min());
         assert!(self.out.is_empty() || self.clear_out.is_none());
-        assert!(self.tags.len() <= self.max);
+        assert!(self.tags.len() <= self.max + BATCH_MAX);
+        assert!(self.tags_in_line.iter().all(|(since, tag)| self.tags[tag] == *since));
+        assert_eq!(self.tags.len(), self.tags_in_line.len());
+        assert!(self.tags_out.len() <= BATCH_MAX && self.tags_told_last.len() <= TAGS_REMEMBERED);
         assert!(self.tags_out.is_empty() || (self.out.is_empty() && self.clear_out.is_none()));
     }
 }

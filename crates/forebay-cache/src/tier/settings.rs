@@ -7,6 +7,11 @@ use std::time::{Duration, SystemTime};
 /// Tells the time by the wall clock.
 pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
+/// It is for ever, and can be added to now.
+pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+/// What fails is not tried again sooner.
+const RETRY_MIN: Duration = Duration::from_millis(1);
+
 /// How tiers are guarded. The defaults suit a cache server in the same data centre.
 ///
 /// ```
@@ -33,7 +38,7 @@ pub struct TierSettings {
     /// That while: at first the one, doubled each time up to the other. 1 s, 30 s.
     pub pause: (Duration, Duration),
     /// What is owed is tried again after the one at first, doubled each time up to the other, and shortened by up to half at
-    /// random. 100 ms, 30 s.
+    /// random; a millisecond at least. 100 ms, 30 s.
     pub retry_after: (Duration, Duration),
     /// If it is set, one process fetches a key for all that share a tier which can arrange that (Redis), and may be the only one for so long: the
     /// others wait for what it brings, or fetch themselves when that time is over. It should be longer than most fetches take. None.
@@ -52,6 +57,17 @@ impl TierSettings {
     #[must_use]
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.wall_clock = Arc::new(now);
+        self
+    }
+
+    /// The same, with times that can be added to now, and pauses in which others can go on.
+    pub(super) fn within_reason(mut self) -> Self {
+        for time in [&mut self.pause.0, &mut self.pause.1, &mut self.max_clock_skew] {
+            *time = (*time).min(CENTURY);
+        }
+        for time in [&mut self.retry_after.0, &mut self.retry_after.1] {
+            *time = (*time).clamp(RETRY_MIN, CENTURY);
+        }
         self
     }
 }

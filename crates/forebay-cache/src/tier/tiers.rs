@@ -14,7 +14,7 @@ use super::breaker::Breaker;
 use super::drain;
 use super::guarded::guarded;
 use super::queue::{Offer, Queue, Taken};
-use super::settings::TierSettings;
+use super::settings::{CENTURY, TierSettings};
 use super::shared::{FindRuntime, Level, Shared, State};
 use super::stats::{Counters, TierStats, add};
 use super::stripes::Stripes;
@@ -120,6 +120,7 @@ impl<K, V> Drop for Handles<K, V> {
 impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// The tiers, the uppermost first.
     pub(crate) fn new(tiers: Vec<Arc<dyn Tier<K, V>>>, settings: TierSettings, runtime: FindRuntime) -> Self {
+        let settings = settings.within_reason();
         let queues = tiers
             .iter()
             .map(|_| Queue::new(settings.max_owed, settings.retry_after))
@@ -331,8 +332,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
 
     /// What [`fill`](Self::fill) and [`insert`](Self::insert) take: the value, once for each tier. Runs the user's `Clone`.
     pub(crate) fn prepare(&self, key: K, kept: Kept<V>, keep_for: Duration, before: &Before) -> Prepared<K, V> {
-        // A century is for ever, and can be added.
-        let until = Instant::now() + keep_for.min(Duration::from_secs(100 * 365 * 86_400));
+        let until = Instant::now() + keep_for.min(CENTURY);
         let kept = std::iter::repeat_n(kept, self.shared().levels.len());
         let moments = before.moments.iter().rev();
         let offer = |(kept, since): (_, &u64)| {
@@ -626,10 +626,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         let counters = &level.counters;
         add(&counters.gets, wanted.len());
         let all = wanted.len();
-        let watermark = {
+        let tags_told = {
             let queue = &self.state.lock().queues[at];
             wanted.retain(|place| !queue.is_barred(&keys[*place]));
-            queue.watermark()
+            queue.tags_told()
         };
         add(&counters.barred, all - wanted.len());
         if wanted.is_empty() {
@@ -639,8 +639,6 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
             add(&counters.skipped, 1);
             return Vec::new();
         };
-        // They may be many, while a tier is away and not asked.
-        let barred_tags = self.state.lock().queues[at].barred_tags();
         let some: Vec<K>;
         let asked = if wanted.len() == keys.len() {
             keys
@@ -676,18 +674,28 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
             level.wake.notify_one();
         }
         let latest = (self.settings.wall_clock)() + self.settings.max_clock_skew;
+        let (watermark, barred) = {
+            // Tags may be owed without end: only those are looked up that were read.
+            let queue = &self.state.lock().queues[at];
+            let is_barred = |kept: &Kept<V>| {
+                let tags = kept.details.as_ref().map_or(&[][..], |details| &details.tags);
+                tags.iter().any(|tag| queue.bars_tag(tag, tags_told))
+            };
+            let barred = answers.iter().map(|kept| kept.as_ref().is_some_and(is_barred));
+            (queue.watermark(), barred.collect::<Vec<bool>>())
+        };
         let is_usable = |kept: &Kept<V>| {
             if kept.fetched_at > latest {
                 add(&counters.future, 1);
                 return false;
             }
-            let tags = kept.details.as_ref().map_or(&[][..], |details| &details.tags);
             watermark.is_none_or(|watermark| kept.fetched_at > watermark)
-                && !tags.iter().any(|tag| barred_tags.contains(tag))
         };
-        let usable = |(place, kept): (usize, Option<Kept<V>>)| Some((place, kept.filter(is_usable)?));
+        let usable = |((place, kept), is_barred): ((usize, Option<Kept<V>>), bool)| {
+            Some((place, kept.filter(|kept| !is_barred && is_usable(kept))?))
+        };
         let asked = wanted.len();
-        let found: Vec<_> = wanted.into_iter().zip(answers).filter_map(usable).collect();
+        let found: Vec<_> = wanted.into_iter().zip(answers).zip(barred).filter_map(usable).collect();
         add(&counters.misses, asked - found.len());
         found
     }

@@ -382,3 +382,25 @@ async fn a_panic_of_a_keys_clone_harms_no_neighbour_in_line() {
     }
     assert!(harmless > 0, "all clones that there are were tried");
 }
+
+/// The entry that goes is neither there nor gone when its key is cloned for those who listen.
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_clone_of_an_evicted_key_leaves_its_place_to_others() {
+    quiet();
+    let cache = Cache::builder(|key: BadKey| async move { Ok::<_, String>(Some(key.key)) })
+        .capacity(10)
+        .build();
+    let _events = cache.events();
+    let clones_left = Arc::new(AtomicUsize::new(0));
+    for key in 0..100 {
+        // Of its own key the insert makes a clone before somebody has to go.
+        clones_left.store(1, SeqCst);
+        let bad = BadKey {
+            key,
+            clones_left: Arc::clone(&clones_left),
+        };
+        drop(cache.insert(bad, key));
+    }
+    let stats = cache.stats();
+    assert_eq!((stats.entries, stats.weight, stats.evictions), (10, 10, 90));
+}

@@ -133,3 +133,25 @@ fn a_dropped_runtime_leaves_a_cache_that_the_next_one_uses() {
         .await;
     });
 }
+
+/// The task that is to ask the tiers is dropped before it has run at all.
+#[test]
+fn a_flight_whose_runtime_ends_before_it_has_asked_the_tiers_ends_with_it() {
+    let database = Database::open().with(1, 10);
+    let cache = database.cache(Fake::new("tier")).build();
+    runtime().block_on(async {
+        assert!(poll!(pin!(cache.get(&1))).is_pending());
+    });
+    assert_eq!(cache.stats().in_flight, 0);
+    runtime().block_on(async {
+        let got = tokio::time::timeout(SOON, cache.get(&1)).await;
+        assert_eq!(got.expect("it waits for a flight of before").unwrap(), Some(10));
+    });
+    // One that has shut down takes no task.
+    let gone = runtime();
+    let cache = database.cache(Fake::new("tier")).runtime(gone.handle().clone()).build();
+    drop(gone);
+    let got = runtime().block_on(async { tokio::time::timeout(SOON, cache.get(&1)).await });
+    assert!(matches!(got.expect("it waits for ever"), Err(CacheError::Stopped)));
+    assert_eq!(cache.stats().in_flight, 0);
+}

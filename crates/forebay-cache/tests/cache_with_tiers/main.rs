@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 
 use forebay_cache::tier::redis::RedisTier;
 use forebay_cache::tier::{Form, Kept, KeyForm, Postcard, Put, Tier, TierSettings, TierStats};
-use forebay_cache::{Cache, CacheBuilder, Clock};
+use forebay_cache::{Cache, CacheBuilder, CacheError, Clock};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;

@@ -145,3 +145,20 @@ async fn tiers_of_one_name_are_told_apart() {
         (1, 0)
     );
 }
+
+#[test]
+fn where_a_runtime_ends_before_it_has_published_anything_the_next_one_publishes() {
+    let board = Board::default();
+    let _publishing = metrics::set_default_local_recorder(&board);
+    let runtime = || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().start_paused(true).build().unwrap()
+    };
+    let cache = runtime().block_on(async { Database::open().cache(Fake::new("file")).name("products").build() });
+    runtime().block_on(async {
+        value(&cache, 1).await;
+        tokio::time::advance(ms(1_001)).await;
+        settle().await;
+    });
+    assert_eq!(board.counter("gets_total", "file"), 1);
+}

@@ -4,7 +4,7 @@
 //! left when the evictor's lock can be taken. A mapping is known as long as its pages have frames or somebody has it open, and is
 //! forgotten, its file closed, when neither holds.
 //!
-//! Locks, in this order, each of which may be left out: `turn`, `policy`, the files, the loads of a mapping.
+//! Locks, in this order, each of which may be left out: `turn` or `held_of_late`, `policy`, the files, the loads of a mapping.
 //!
 //! Knows nothing of I/O, and of how reads wait.
 
@@ -13,6 +13,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -36,6 +37,10 @@ const WORDS_AT_ONCE: usize = 1 << 16;
 const EMPTY_WINDOWS_SHARE: usize = 64;
 /// So many there may be in any case.
 const EMPTY_WINDOWS_MIN: usize = 16;
+
+/// A count of the pages that are held serves for so long, and for so many times as long as it took: who is refused for want of memory is
+/// seldom alone.
+const COUNT_SERVES: (Duration, u32) = (Duration::from_millis(10), 20);
 
 /// Pages of a mapping that are leaving.
 struct Departure {
@@ -110,6 +115,8 @@ pub(crate) struct Evictor {
     max_empty_windows: usize,
     /// Held from taking pages until they have left.
     turn: Mutex<()>,
+    /// How many pages were held when they were last counted for who was refused, and until when that serves.
+    held_of_late: Mutex<Option<(usize, Instant)>>,
 }
 
 impl Evictor {
@@ -125,6 +132,7 @@ impl Evictor {
             empty_windows: Mutex::default(),
             max_empty_windows: (memory / region::system_page() / EMPTY_WINDOWS_SHARE).max(EMPTY_WINDOWS_MIN),
             turn: Mutex::default(),
+            held_of_late: Mutex::default(),
         }
     }
 
@@ -389,7 +397,23 @@ impl Evictor {
         }
     }
 
-    /// How many pages are held by views and reads.
+    /// How many pages are held by views and reads, now or a moment ago.
+    pub(crate) fn pinned_pages_of_late(&self, now: Instant) -> usize {
+        let mut held_of_late = self.held_of_late.lock();
+        if let Some((held, until)) = *held_of_late
+            && now < until
+        {
+            return held;
+        }
+        let began = Instant::now();
+        let held = self.pinned_pages();
+        let (least, times) = COUNT_SERVES;
+        let took = began.elapsed();
+        *held_of_late = Some((held, now + took + (took * times).max(least)));
+        held
+    }
+
+    /// How many pages are held by views and reads. Looks at all names.
     pub(crate) fn pinned_pages(&self) -> usize {
         let policy = self.policy.lock();
         let files = self.files.read();
@@ -425,5 +449,32 @@ impl Drop for Evictor {
         self.frames.wake_sweeper();
         self.outdated.close();
         debug_assert!(thread::panicking() || self.frames.taken() <= self.frames.capacity);
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::pins::Pins;
+    use crate::testing::SmallPool;
+
+    #[test]
+    fn of_those_who_are_refused_together_one_counts_what_is_held() {
+        let pool = SmallPool::start(16);
+        let files = Arc::<RwLock<Files>>::default();
+        let mapping = files.write().succeed(pool.mapping_of_zeros(4 * 4096));
+        let evictor = Evictor::new(&pool.context, files, Arc::default());
+        for page in mapping.pages() {
+            mapping.word(page).begin_load();
+            mapping.word(page).finish_load();
+        }
+        evictor.entered(&mapping, mapping.pages().collect());
+        let pins = Pins::take(&mapping, 0..2, &mut Vec::new());
+        let now = Instant::now();
+        assert_eq!(evictor.pinned_pages_of_late(now), 2);
+        drop(pins);
+        assert_eq!(evictor.pinned_pages(), 0);
+        assert_eq!(evictor.pinned_pages_of_late(now), 2, "it is not counted again");
+        assert_eq!(evictor.pinned_pages_of_late(now + Duration::from_secs(3600)), 0);
     }
 }

@@ -267,7 +267,7 @@ impl Reader {
         let frames = self.frames.take(wanted, left).await;
         frames.ok_or_else(|| PageError::Full {
             wanted_bytes: self.bytes(wanted),
-            pinned_bytes: self.bytes(self.runs.evictor.pinned_pages()),
+            pinned_bytes: self.bytes(self.runs.evictor.pinned_pages_of_late(Instant::now())),
             capacity_bytes: self.bytes(self.frames.capacity),
             waited: self.memory_timeout,
         })

@@ -8,10 +8,12 @@ mod endings;
 mod reading;
 mod redis;
 mod schedule;
+mod tags;
+mod times;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
@@ -20,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::{Kept, Put, Tier, TierError, TierSettings, TierStats, Tiers};
+use super::{Abilities, Kept, Put, Tier, TierError, TierSettings, TierStats, Tiers};
 
 const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
@@ -51,6 +53,9 @@ struct Fake {
     calls: Mutex<Vec<(&'static str, usize, Instant)>>,
     kept_for: Mutex<HashMap<u64, Duration>>,
     changing: AtomicUsize,
+    /// The tags of each call, if it keeps any. It only notes them.
+    keeps_tags: AtomicBool,
+    tags: Mutex<Vec<Vec<Arc<str>>>>,
 }
 
 impl Fake {
@@ -66,6 +71,8 @@ impl Fake {
             calls: Mutex::default(),
             kept_for: Mutex::default(),
             changing: AtomicUsize::new(0),
+            keeps_tags: AtomicBool::new(false),
+            tags: Mutex::default(),
         })
     }
 
@@ -174,6 +181,19 @@ impl Tier<u64, u64> for Fake {
 
     fn clear<'a>(&'a self) -> BoxFuture<'a, Result<(), TierError>> {
         Box::pin(self.change("clear", 0, &self.deletes, |_| self.kept.lock().clear()))
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            tags: self.keeps_tags.load(SeqCst),
+            ..Abilities::default()
+        }
+    }
+
+    fn invalidate_tags<'a>(&'a self, tags: &'a [Arc<str>]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(self.change("tags", tags.len(), &self.deletes, |_| {
+            self.tags.lock().push(tags.to_vec());
+        }))
     }
 }
 
