@@ -352,6 +352,7 @@ where
 
     /// By what the caches of several processes hear of one another's changes; see [`backplane`](super::backplane). Whatever becomes of it, an entry is
     /// served no longer than `max_lag` after another process's change of it was sent: 5 s is usual. It should be some times what a message takes.
+    /// A source that is a cache with memory of its own is believed; it takes a backplane of its own to be bounded, too.
     ///
     /// A tier that is not shared, a file, makes no warm start beside it: what others have changed while this process was not there is not known,
     /// so its copies are not used once others are heard.
