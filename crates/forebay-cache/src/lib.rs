@@ -288,7 +288,7 @@ use forebay_batch::load::Key;
 ///
 /// A source may get from a cache, this one too, at any depth. A get that would wait for its own fetch, directly or over others and other caches,
 /// is refused at once with [`CacheError::Circle`]. That holds in the fetch's own task, not in tasks that it spawns, nor behind a
-/// [`Loader`](forebay_batch::Loader), whose fetches are for many callers and in tasks of their own: one that gets from the cache that waits for it is ended by the
+/// [`Loader`](forebay_batch::load::Loader), whose fetches are for many callers and in tasks of their own: one that gets from the cache that waits for it is ended by the
 /// fetch's time-out alone.
 pub struct Cache<K, V, E = Infallible> {
     core: Arc<Core<K, V, E>>,
