@@ -29,6 +29,7 @@ mod frames;
 mod gate;
 mod hearing;
 mod inward;
+mod last_answer;
 mod leaves;
 mod leftovers;
 mod lent;

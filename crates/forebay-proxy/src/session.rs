@@ -28,6 +28,7 @@ use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
 use crate::end::{End, last_word, put_cancelled, put_refusal, too_many};
 use crate::frames::{self, Frame, HEADER_BYTES, WHOLE_BYTES_MAX};
+use crate::last_answer::LastAnswer;
 use crate::leftovers::Leftovers;
 use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
@@ -217,6 +218,7 @@ impl Session {
             statement_timeout: limits.timeouts.statement,
             company: None,
             answered: None,
+            last_answer: LastAnswer::default(),
             discarding_at: None,
             watch: Watch::default(),
         };
@@ -288,8 +290,9 @@ impl Session {
             let mut alone = match self.state.offer(&self.client.input) {
                 None => None,
                 Some(Offer::Alone(alone)) => Some(alone),
-                Some(Offer::Known(asked, said)) => {
+                Some(Offer::Known(asked, said, remembrance)) => {
                     self.is_told(Kind::Read, asked, &said);
+                    self.state.last_answer = LastAnswer::Memory(remembrance);
                     self.state.registration.counters().was_remembered();
                     self.state.is_answered();
                     continue;
@@ -539,6 +542,7 @@ impl Session {
         // A cancel that has come is late.
         entry.has_travelled();
         self.is_told(travelling.kind, travelling.asked, &said);
+        self.state.last_answer = LastAnswer::Database;
         self.state.registration.counters().was_shared();
         Ok(None)
     }
@@ -561,6 +565,7 @@ impl Session {
         put_cancelled(&mut self.client.output);
         self.state.registration.counters().told(WAS_CANCELLED);
         frames::put(&mut self.client.output, b'Z', &[b"I"]);
+        self.state.last_answer = LastAnswer::Nowhere;
         self.state.keep_unnamed(asked);
     }
 
@@ -589,7 +594,7 @@ impl Session {
     async fn command(&mut self, command: &Command) -> Result<(), End> {
         let console = self.console.as_ref().expect("there is no command without it");
         let notice = console.notice(command);
-        let outcome = console.run(command);
+        let outcome = console.run(command, self.state.last_answer);
         self.log(command, &outcome);
         let outcome = match outcome {
             Outcome::Emptying(pools) => {
@@ -639,7 +644,7 @@ impl Session {
                 )
                 .with_hint("A session that has just begun keeps none."),
             ),
-            ref command => console.run(command),
+            ref command => console.run(command, self.state.last_answer),
         };
         let notice = console.notice(&command);
         self.log(&command, &outcome);

@@ -26,12 +26,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_cache::{Cache, CacheError, Fetched};
+use forebay_cache::{Answer as Looked, Cache, CacheError, Fetched, State};
 use tokio::sync::oneshot;
 
 use self::does::Does;
 use self::question::Question;
 pub(crate) use self::question::{Said, Unanswered, Windows};
+use crate::last_answer::Remembrance;
 use crate::sharing::ask::Answer;
 
 /// Beside its bytes an answer takes about so many, with the place in the cache and what the question points to.
@@ -91,8 +92,8 @@ impl fmt::Display for Invalidation {
 
 /// What becomes of a question.
 pub(crate) enum Told {
-    /// It is known.
-    Known(Bytes),
+    /// It is known, and was remembered like this.
+    Known(Bytes, Remembrance),
     /// It is asked.
     Asked(oneshot::Receiver<Answer>),
 }
@@ -166,11 +167,19 @@ impl Memory {
     /// The answer, if it is known, or else what will be told once somebody has asked.
     pub(crate) fn ask(&self, question: Question) -> Told {
         let shared = Arc::clone(&self.0);
-        let mut get = Box::pin(async move { shared.answers.get(&question).await });
+        let mut get = Box::pin(async move { shared.answers.lookup(&question).await });
         let first = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        if let Poll::Ready(Ok(Some(said))) = first {
-            return Told::Known(said);
-        }
+        let first = match first {
+            Poll::Ready(Ok(Looked {
+                value: Some(said),
+                state,
+                age,
+            })) => {
+                let is_stale = state != State::Fresh;
+                return Told::Known(said, Remembrance { age, is_stale });
+            }
+            first => first,
+        };
         let (answer, told) = oneshot::channel();
         match first {
             Poll::Ready(outcome) => drop(answer.send(answer_of(outcome))),
@@ -221,8 +230,8 @@ impl Memory {
     }
 }
 
-fn answer_of(outcome: Result<Option<Bytes>, CacheError<Unanswered>>) -> Answer {
-    match outcome {
+fn answer_of(outcome: Result<Looked<Bytes>, CacheError<Unanswered>>) -> Answer {
+    match outcome.map(|looked| looked.value) {
         Ok(Some(said)) => Answer::Done(said),
         // He is told by the server itself what is the matter.
         Ok(None) | Err(_) => Answer::Alone(false),

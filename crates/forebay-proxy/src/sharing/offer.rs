@@ -23,6 +23,7 @@ use super::plan::{Kind, Plan};
 use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
+use crate::last_answer::Remembrance;
 use crate::memory::question::{Key, Question};
 use crate::memory::{Told, Windows};
 use crate::server::Server;
@@ -40,7 +41,7 @@ pub(crate) enum Offer {
     /// It travels.
     Travels(Travelling),
     /// It is known what is said to it.
-    Known(Asked, Bytes),
+    Known(Asked, Bytes, Remembrance),
 }
 
 /// What a client has asked in one go, and what of that is done where nothing else is.
@@ -257,9 +258,9 @@ impl State {
             };
             let asked = Asked::of(&asked, input, || statement.clone());
             return Some(match memory.ask(Question::new(key, place, fill)) {
-                Told::Known(said) => {
+                Told::Known(said, remembrance) => {
                     plan.was_remembered();
-                    Offer::Known(asked, said)
+                    Offer::Known(asked, said, remembrance)
                 }
                 Told::Asked(told) => {
                     let sent = Sent::default();
