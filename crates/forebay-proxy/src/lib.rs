@@ -25,6 +25,7 @@ mod databases;
 mod deadlines;
 mod effects;
 mod end;
+mod figures;
 mod frames;
 mod gate;
 mod hearing;
@@ -56,7 +57,8 @@ mod welcome;
 
 pub use self::clients::Clients;
 pub use self::counters::Counted;
-pub use self::databases::{Databases, Travelled};
+pub use self::databases::{ByName, Caller, Databases, Travelled};
+pub use self::figures::Figures;
 pub use self::hearing::Heard;
 pub use self::memory::{Invalidation, Listening, Memory, Remembered};
 pub use self::replication::replicate;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use forebay_pg_wire::error::WireError;
@@ -219,6 +219,7 @@ impl Session {
             company: None,
             answered: None,
             last_answer: LastAnswer::default(),
+            first_answered: None,
             discarding_at: None,
             watch: Watch::default(),
         };
@@ -396,7 +397,8 @@ impl Session {
                 Ok(()) => {
                     self.state.last = Some(server.lent);
                     if let Some(mut alone) = alone {
-                        alone.is_answered(self.client.sent_bytes - sent_before);
+                        let answered = self.state.first_answered.unwrap_or_else(Instant::now);
+                        alone.is_answered(self.client.sent_bytes - sent_before, answered);
                         // Its statement is answered, whatever becomes of that.
                         if alone.is_to_learn()
                             && self.state.may_learn(&server)

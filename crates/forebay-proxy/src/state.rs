@@ -114,6 +114,8 @@ pub(crate) struct State {
     pub(crate) answered: Option<Instant>,
     /// Where it had that. What the proxy itself says is no answer.
     pub(crate) last_answer: LastAnswer,
+    /// When the first thing that was asked on the connection that it has was answered.
+    pub(crate) first_answered: Option<Instant>,
     /// Where a text was asked that may discard what is prepared.
     pub(crate) discarding_at: Option<u64>,
     /// What its transaction does to rows.
@@ -133,6 +135,7 @@ impl State {
         self.lease += 1;
         // All that is asked on it.
         self.last_answer = LastAnswer::Database;
+        self.first_answered = None;
         self.has_taken = false;
         self.discarding_at = None;
         self.deallocating.clear();

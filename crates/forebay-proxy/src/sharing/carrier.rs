@@ -162,6 +162,7 @@ impl Carrier {
             if trip.is_well() {
                 self.was_on_its_way(trip.worked_for(), elapsed, trip.plans());
             }
+            trip.took(elapsed);
             let mut arrival = arrive(trip, server)?;
             self.line.ended(arrival.is_well);
             self.line.put_back(arrival.back);
@@ -204,6 +205,7 @@ impl Carrier {
             if trip.is_well() {
                 self.was_on_its_way(trip.worked_for(), begun.elapsed(), trip.plans());
             }
+            trip.took(begun.elapsed());
             for job in arrive(trip, server)?.back {
                 job.answer(Answer::Alone(false));
             }
@@ -320,6 +322,7 @@ async fn lead_one(
     }
     let elapsed = begun.elapsed();
     plan.took(elapsed, company.line(Kind::Read).pace.took(elapsed), false);
+    trip.took(elapsed);
     let arrival = arrive(trip, server)?;
     for job in arrival.back {
         job.answer(Answer::Alone(false));

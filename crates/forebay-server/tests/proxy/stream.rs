@@ -43,7 +43,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    fn new(name: &'static str, lines: &str) -> Self {
+    pub(crate) fn new(name: &'static str, lines: &str) -> Self {
         Self::at(shared(), name, lines)
     }
 
