@@ -111,6 +111,8 @@ impl Command {
             ("SHOW", Some("STATEMENTS")) => Self::Statements,
             ("SHOW", Some("SHARING")) => Self::Sharing,
             ("SHOW", Some("RULES")) => Self::Rules,
+            // It is anybody's.
+            ("SHOW", Some("LSN")) if rest.is_none() => return None,
             ("PAUSE", _) => Self::Pause(database()),
             ("RESUME", _) => Self::Resume(database()),
             ("RECONNECT", _) => Self::Reconnect(database()),
@@ -542,6 +544,8 @@ mod tests {
             ("SHOW FOREBAY", Some(Command::Unknown)),
             ("SHOW FOREBAY POOLS now", Some(Command::Unknown)),
             ("SHOW forebay.pools", None),
+            ("SHOW FOREBAY LSN", None),
+            ("SHOW FOREBAY LSN now", Some(Command::Unknown)),
             ("SHOW search_path", None),
             ("SELECT forebay", None),
             ("KILL", None),

@@ -34,6 +34,8 @@ pub struct Hints {
     pub ttl: Option<Duration>,
     /// `stale:N`: for so many seconds beyond that also, while it is asked again.
     pub stale: Option<Duration>,
+    /// `after:X/Y`: its answer is to have seen all that was committed before this position of the database's log.
+    pub after: Option<u64>,
 }
 
 /// The hints in the comments of a text of PostgreSQL's.
@@ -101,6 +103,10 @@ impl<'sql> Read<'sql> {
                 let ends = |letter: char| letter.is_whitespace() || letter.is_control() || matches!(letter, ',' | '*');
                 comment[begin..].split(ends).next().unwrap_or_default()
             };
+            if name == "after" {
+                hints.after = hints.after.or(position(whole()));
+                continue;
+            }
             if name == "file" {
                 self.file = self.file.or(Some(the_end_of(whole())).filter(|file| !file.is_empty()));
                 continue;
@@ -119,6 +125,16 @@ impl<'sql> Read<'sql> {
             hint.get_or_insert(asked.min(most));
         }
     }
+}
+
+/// Of its form `X/Y`, in hexadecimal.
+fn position(text: &str) -> Option<u64> {
+    let (high, low) = text.split_once('/')?;
+    let part = |text: &str| {
+        let is_one = text.len() <= 8 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u64::from_str_radix(text, 16).ok().filter(|_| is_one)
+    };
+    Some(part(high)? << 32 | part(low)?)
 }
 
 /// So much of a file's name as is read.
@@ -202,6 +218,27 @@ mod tests {
             let hints = hints(sql);
             let seconds = |hint: Option<Duration>| hint.map(|hint| hint.as_secs());
             assert_eq!((seconds(hints.ttl), seconds(hints.stale)), (ttl, stale), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_comment_says_what_an_answer_is_to_have_seen() {
+        for (sql, wanted) in [
+            ("/* after:0/16B3748 */ SELECT 1", Some(0x16B_3748)),
+            ("SELECT 1 /*ttl:60,after:2a/ffffffff*/", Some(0x2A_FFFF_FFFF)),
+            ("/* after:0/1 after:0/2 */ SELECT 1", Some(1)),
+            ("/* after:here after:0/2 */ SELECT 1", Some(2)),
+            ("/* after:0/1 */ SELECT 1 /* ttl:5 */", Some(1)),
+            ("/* after:0 */ SELECT 1", None),
+            ("/* after:/1 */ SELECT 1", None),
+            ("/* after:+0/1 */ SELECT 1", None),
+            ("/* after:0/+1 */ SELECT 1", None),
+            ("/* after:0/16B3748. */ SELECT 1", None),
+            ("/* after:0/123456789 */ SELECT 1", None),
+            ("/* after:0/G */ SELECT 1", None),
+            ("SELECT '/* after:0/1 */' -- after:0/1", None),
+        ] {
+            assert_eq!(hints(sql).after, wanted, "{sql}");
         }
     }
 

@@ -6,6 +6,7 @@
 //!   parameters in the same formats, as the same user at the same database, under the same settings.
 //! - A question that is asked by many at once is asked of the server once. Errors are not remembered: who has none of an answer
 //!   asks by himself, and is told by the server what is wrong.
+//! - Who asks for what is so [from now on](Memory::ask_anew) is told what was asked of the server behind that, or what is known to be as new.
 //! - An answer that its asker knows to be of before a change is told to nobody but those who have waited for it.
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
 //!   What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
@@ -182,13 +183,34 @@ impl Memory {
         };
         let (answer, told) = oneshot::channel();
         match first {
-            Poll::Ready(outcome) => drop(answer.send(answer_of(outcome))),
+            Poll::Ready(outcome) => drop(answer.send(answer_of(outcome.map(|looked| looked.value)))),
             Poll::Pending => drop(tokio::spawn(async move {
-                let outcome = get.await;
+                let outcome = get.await.map(|looked| looked.value);
                 // Whoever has gone wants none.
                 drop(answer.send(answer_of(outcome)));
             })),
         }
+        Told::Asked(told)
+    }
+
+    /// The same for who wants what is so from now on. `is_told`: of what was so until now all changes are told, so that an answer that is fresh will do. It
+    /// is asked anew otherwise, with nobody who asks already, and remembered for others.
+    pub(crate) fn ask_anew(&self, question: Question, is_told: bool) -> Told {
+        if is_told
+            && let Some(Looked {
+                value: Some(said), age, ..
+            }) = self.0.answers.lookup_if_fresh(&question)
+        {
+            let is_stale = false;
+            return Told::Known(said, Remembrance { age, is_stale });
+        }
+        let shared = Arc::clone(&self.0);
+        let (answer, told) = oneshot::channel();
+        tokio::spawn(async move {
+            let outcome = shared.answers.refresh(&question).await;
+            // Whoever has gone wants none.
+            drop(answer.send(answer_of(outcome)));
+        });
         Told::Asked(told)
     }
 
@@ -230,8 +252,8 @@ impl Memory {
     }
 }
 
-fn answer_of(outcome: Result<Looked<Bytes>, CacheError<Unanswered>>) -> Answer {
-    match outcome.map(|looked| looked.value) {
+fn answer_of(outcome: Result<Option<Bytes>, CacheError<Unanswered>>) -> Answer {
+    match outcome {
         Ok(Some(said)) => Answer::Done(said),
         // He is told by the server itself what is the matter.
         Ok(None) | Err(_) => Answer::Alone(false),

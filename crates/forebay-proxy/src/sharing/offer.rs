@@ -265,7 +265,10 @@ impl State {
         };
         let batch = hints.batch.or(plan.ruled.batch);
         let may_be_carried = !is_due && company.may_share(kind);
-        if let Some(windows) = windows.filter(|_| may_be_carried)
+        // What was told up to there is known only of a database that is listened to.
+        let listener = hints.after.and_then(|_| self.pool.listener());
+        let may_ask_memory = hints.after.is_none() || listener.is_some();
+        if let Some(windows) = windows.filter(|_| may_be_carried && may_ask_memory)
             && let Some((memory, place)) = self.pool.memory()
             && let Some(tables) = plan.may_be_remembered(keeps_numbers)
             && self.pool.hears(&tables)
@@ -282,7 +285,12 @@ impl State {
                 caller: caller.clone(),
             };
             let asked = Asked::of(&asked, input, || statement.clone());
-            return Some(match memory.ask(Question::new(key, place, fill)) {
+            let question = Question::new(key, place, fill);
+            let told = match (hints.after, listener) {
+                (Some(after), Some(listener)) => memory.ask_anew(question, listener.has_told(after)),
+                _ => memory.ask(question),
+            };
+            return Some(match told {
                 Told::Known(said, remembrance) => {
                     plan.was_remembered();
                     if let Some(caller) = caller {
@@ -319,7 +327,7 @@ impl State {
         // It may have been learnt anew between the two.
         may_share &= kind == Kind::Read || mark.is_some();
         let joins = kind == Kind::Read && plan.ruled.joins && may_be_carried;
-        let joins = joins && plan.is_steady() && plan.may_be_carried(keeps_numbers);
+        let joins = joins && plan.is_steady() && plan.may_be_carried(keeps_numbers) && hints.after.is_none();
         if !may_share && !joins {
             return alone(plan, caller, false);
         }

@@ -731,3 +731,36 @@ fn who_asks_the_console_is_told_where_his_last_answer_came_from() {
     assert_eq!((by(&mut client), age(&mut client)), (primary, None));
     server.run("DROP TABLE whence");
 }
+
+/// Where nobody listens to the database it is not known what memory has seen.
+#[test]
+fn who_asks_behind_a_position_is_answered_by_the_database() {
+    let mut server = straight(postgres());
+    server.run("CREATE TABLE positioned (n int)");
+    server.run("INSERT INTO positioned VALUES (0)");
+    for invalidate in ["own", "none"] {
+        let reloadable = remembering(&format!("invalidate = \"{invalidate}\"\n"));
+        let address = reloadable.proxy.address();
+        let (mut client, mut admin) = (at(address), at(address));
+        server.run("UPDATE positioned SET n = 0");
+        let read = "/* ttl:3600 */ SELECT n FROM positioned";
+        until_remembered(&mut client, &mut admin, read, "SELECT n FROM positioned");
+        for round in 1..=5 {
+            server.run(&format!("UPDATE positioned SET n = {round}"));
+            let position = client.ask("SHOW FOREBAY LSN");
+            assert_eq!(
+                client.ask(read),
+                "0",
+                "it is remembered, also when somebody asks where the log is"
+            );
+            let behind = format!("/* ttl:3600 after:{position} */ SELECT n FROM positioned");
+            assert_eq!(client.ask(&behind), round.to_string());
+            assert_eq!(
+                client.ask(&behind.replace('/', "-").replace("-*", "/*").replace("*-", "*/")),
+                "0",
+                "no position"
+            );
+        }
+    }
+    server.run("DROP TABLE positioned");
+}
