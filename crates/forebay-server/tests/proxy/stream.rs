@@ -94,6 +94,15 @@ impl Stage {
         })
     }
 
+    /// To the server's process that tells the stream: stopped, it tells nothing, and nothing is cut.
+    fn signal(&self, signal: i32) {
+        let asked =
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'walsender'";
+        let process: i32 = self.straight().ask(asked).parse().unwrap();
+        // SAFETY: it only sends a signal to a process of the server that this test has started.
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+    }
+
     /// Until the stream is heard up to this position.
     fn until_heard(&self, position: &str) {
         let mut server = self.straight();
@@ -450,22 +459,14 @@ fn a_stream_that_is_behind_is_not_relied_on() {
     server.run("INSERT INTO behind VALUES (1, 0)");
     let read = "/* ttl:3600 */ SELECT n FROM behind";
     stage.until_remembered(&mut client, read, "SELECT n FROM behind");
-    let process: i32 = server
-        .ask("SELECT pid FROM pg_stat_activity WHERE datname = 'behind' AND backend_type = 'walsender'")
-        .parse()
-        .unwrap();
-    let signal = |signal| {
-        // SAFETY: it only sends a signal to a process of the server that this test has started.
-        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
-    };
     for round in 1..=3 {
-        signal(libc::SIGSTOP);
+        stage.signal(libc::SIGSTOP);
         server.run(&format!("UPDATE behind SET n = {round}"));
         let changed = Instant::now();
         until("it is seen", || client.ask(read) == round.to_string());
         let took = changed.elapsed();
         let why = stage.remembered("SELECT n FROM behind").1;
-        signal(libc::SIGCONT);
+        stage.signal(libc::SIGCONT);
         assert!(took < Duration::from_secs(1), "{took:?}");
         assert_eq!(why.as_deref(), Some("the database's stream is behind"));
         stage.until_remembered(&mut client, read, "SELECT n FROM behind");
@@ -707,7 +708,7 @@ const POSITION: &str = "SELECT pg_current_wal_insert_lsn()";
 /// Whoever has heard of a position of the log from somebody else, by whatever way.
 #[test]
 fn what_is_asked_behind_a_position_has_seen_all_before_it() {
-    let stage = Stage::new("positions", "");
+    let stage = Stage::new("positions", "max_lag = \"3s\"\n");
     let (mut client, mut other, mut server) = (stage.client(), stage.client(), stage.straight());
     server.run("CREATE TABLE positions (id int PRIMARY KEY, n int)");
     server.run("INSERT INTO positions VALUES (1, 0)");
@@ -754,20 +755,12 @@ fn what_is_asked_behind_a_position_has_seen_all_before_it() {
     client.ask(&behind("nowhere"));
     assert_eq!(by(&mut client), "cache");
     // Where nothing is told: who says nothing of it is answered from memory all the same, for a while.
-    let process: i32 = server
-        .ask("SELECT pid FROM pg_stat_activity WHERE datname = 'positions' AND backend_type = 'walsender'")
-        .parse()
-        .unwrap();
-    let signal = |signal| {
-        // SAFETY: it only sends a signal to a process of the server that this test has started.
-        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
-    };
-    signal(libc::SIGSTOP);
+    stage.signal(libc::SIGSTOP);
     server.run("UPDATE positions SET n = 500");
     let position = server.ask(POSITION);
     let without = client.ask(read);
     let told = [(); 3].map(|()| client.ask(&behind(&position)));
-    signal(libc::SIGCONT);
+    stage.signal(libc::SIGCONT);
     assert_eq!((&*without, told), ("400", [(); 3].map(|()| "500".to_owned())));
 }
 
@@ -793,12 +786,21 @@ fn who_asks_behind_a_position_joins_nobody_who_has_asked_before() {
         // Nobody has its answer: it is asked of the server.
         server.run(&format!("UPDATE joining SET n = {round} + 100"));
         stage.until_heard(&server.ask(POSITION));
-        first.send(&query(&read));
+        // Who joins another asks the very same, and that may be what somebody has guessed.
+        let guess = format!("/* after:7FFFFFFF/0 */ {slow}");
+        first.send(&query(if hint.is_empty() { &guess } else { &read }));
         let runs = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%generate_series%' AND pid <> pg_backend_pid()";
         until("it runs", || server.ask(runs) == "1");
+        // Nothing is told of it before somebody asks.
+        stage.signal(libc::SIGSTOP);
         server.run(&format!("UPDATE joining SET n = {round} + 200"));
         let position = server.ask(POSITION);
-        let told = second.query(&format!("/* {hint} after:{position} */ {slow}")).rows();
+        let behind = match hint.is_empty() {
+            true => guess,
+            false => format!("/* {hint} after:{position} */ {slow}"),
+        };
+        let told = second.query(&behind).rows();
+        stage.signal(libc::SIGCONT);
         assert_eq!(told[0][0], Some((round + 200).to_string()), "round {round}");
         first.answer();
     }
