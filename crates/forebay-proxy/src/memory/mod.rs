@@ -6,7 +6,7 @@
 //!   parameters in the same formats, as the same user at the same database, under the same settings.
 //! - A question that is asked by many at once is asked of the server once. Errors are not remembered: who has none of an answer
 //!   asks by himself, and is told by the server what is wrong.
-//! - Who asks for what is so [from now on](Memory::ask_anew) is told what was asked of the server behind that, or what is known to be as new.
+//! - Who asks for what is so [from now on](Memory::ask_behind) is told what was asked of the server behind that, or what is known to be as new.
 //! - An answer that its asker knows to be of before a change is told to nobody but those who have waited for it.
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
 //!   What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
@@ -195,7 +195,7 @@ impl Memory {
 
     /// The same for who wants what is so from now on. `is_told`: of what was so until now all changes are told, so that an answer that is fresh will do. It
     /// is asked anew otherwise, with nobody who asks already, and remembered for others.
-    pub(crate) fn ask_anew(&self, question: Question, is_told: bool) -> Told {
+    pub(crate) fn ask_behind(&self, question: Question, is_told: bool) -> Told {
         if is_told
             && let Some(Looked {
                 value: Some(said), age, ..

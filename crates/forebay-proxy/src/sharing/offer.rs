@@ -287,7 +287,7 @@ impl State {
             let asked = Asked::of(&asked, input, || statement.clone());
             let question = Question::new(key, place, fill);
             let told = match (hints.after, listener) {
-                (Some(after), Some(listener)) => memory.ask_anew(question, listener.has_told(after)),
+                (Some(after), Some(listener)) => memory.ask_behind(question, listener.has_told(after)),
                 _ => memory.ask(question),
             };
             return Some(match told {
