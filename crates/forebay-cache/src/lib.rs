@@ -250,6 +250,7 @@ use std::time::Duration;
 use self::core::Core;
 use self::fetch::Departure;
 use self::lookup::{Ashore, Waiting, served};
+use self::record::Record;
 use forebay_batch::load::Key;
 
 /// Keeps what a source answered, and asks it once for what many want.
@@ -442,9 +443,22 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let entry = self.core.fresh(self.core.store.hash(key), key)?;
+        let entry = |record: &Record<V>, _| Entry::from(record.value().cloned());
+        let entry = self.core.fresh(self.core.store.hash(key), key, entry)?;
         self.core.hit(key, State::Fresh);
         Some(entry)
+    }
+
+    /// As [`get_if_fresh`](Self::get_if_fresh), and tells the value's age.
+    pub fn lookup_if_fresh<Q>(&self, key: &Q) -> Option<Answer<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let answer = |record: &Record<V>, now_ms| served(record, State::Fresh, now_ms);
+        let answer = self.core.fresh(self.core.store.hash(key), key, answer)?;
+        self.core.hit(key, State::Fresh);
+        Some(answer)
     }
 
     /// Keeps a value that the application knows to be the present one, in memory from now on, and in all tiers. No fetch that

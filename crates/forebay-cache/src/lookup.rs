@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Answer, Entry, State};
+use super::answer::{Answer, State};
 use super::core::Core;
 use super::error::CacheError;
 use super::events::Event;
@@ -122,7 +122,7 @@ where
     }
 
     /// A fresh entry, if memory has one. Nothing is begun.
-    pub(super) fn fresh<Q>(&self, hash: u64, key: &Q) -> Option<Entry<V>>
+    pub(super) fn fresh<Q, R>(&self, hash: u64, key: &Q, take: impl Fn(&Record<V>, u64) -> R) -> Option<R>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -133,7 +133,7 @@ where
             if fresh && record.value().is_none() {
                 self.hits.missing();
             }
-            (fresh.then(|| Entry::from(record.value().cloned())), fresh)
+            (fresh.then(|| take(record, now_ms)), fresh)
         })?
     }
 

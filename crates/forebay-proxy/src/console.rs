@@ -5,7 +5,7 @@
 //!
 //! | statement | |
 //! |---|---|
-//! | `SHOW FOREBAY STATUS` | figures of the whole |
+//! | `SHOW FOREBAY STATUS` | figures of the whole, and where the last answer of who asks came from |
 //! | `SHOW FOREBAY POOLS`, `CLIENTS`, `SERVERS`, `STATEMENTS` | a row each |
 //! | `SHOW FOREBAY SHARING` | a row for each statement: whether it travels in company, and if not, why not |
 //! | `SHOW FOREBAY RULES` | a row for each rule: what it says, and how often it was of something |
@@ -27,6 +27,7 @@ use forebay_pg_wire::phase::Phase;
 use crate::clients::{Clients, Doing};
 use crate::databases::Databases;
 use crate::frames::{self, Frame};
+use crate::last_answer::LastAnswer;
 use crate::pool::{Pool, PoolMode};
 use crate::sharing::rules::RuleCounts;
 
@@ -110,6 +111,8 @@ impl Command {
             ("SHOW", Some("STATEMENTS")) => Self::Statements,
             ("SHOW", Some("SHARING")) => Self::Sharing,
             ("SHOW", Some("RULES")) => Self::Rules,
+            // It is anybody's.
+            ("SHOW", Some("LSN")) if rest.is_none() => return None,
             ("PAUSE", _) => Self::Pause(database()),
             ("RESUME", _) => Self::Resume(database()),
             ("RECONNECT", _) => Self::Reconnect(database()),
@@ -144,9 +147,10 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    pub(crate) fn run(&self, command: &Command) -> Outcome {
+    /// `last`: where whoever gives the command had the last answer.
+    pub(crate) fn run(&self, command: &Command, last: LastAnswer) -> Outcome {
         match command {
-            Command::Status => Outcome::Rows(self.status()),
+            Command::Status => Outcome::Rows(self.status(last)),
             Command::Pools => Outcome::Rows(self.pools()),
             Command::Clients => Outcome::Rows(self.clients()),
             Command::Servers => Outcome::Rows(self.servers()),
@@ -186,7 +190,7 @@ impl Console {
         Some(notice.with_severity(Severity::Notice).with_hint(hint))
     }
 
-    fn status(&self) -> Rows {
+    fn status(&self, last: LastAnswer) -> Rows {
         let clients = self.clients.all();
         let doing = |doing| clients.iter().filter(|client| client.doing() == doing).count();
         let stats = self.databases.stats();
@@ -202,6 +206,9 @@ impl Console {
         ] {
             rows.add([some(name), some(value)]);
         }
+        rows.add([some("last_answered_by"), last.by().map(str::to_owned)]);
+        let age = last.age().map(|age| age.as_millis().to_string());
+        rows.add([some("last_answer_age_ms"), age]);
         if let Some(memory) = self.databases.memory() {
             let counts = memory.counts();
             for (name, value) in [
@@ -537,6 +544,8 @@ mod tests {
             ("SHOW FOREBAY", Some(Command::Unknown)),
             ("SHOW FOREBAY POOLS now", Some(Command::Unknown)),
             ("SHOW forebay.pools", None),
+            ("SHOW FOREBAY LSN", None),
+            ("SHOW FOREBAY LSN now", Some(Command::Unknown)),
             ("SHOW search_path", None),
             ("SELECT forebay", None),
             ("KILL", None),

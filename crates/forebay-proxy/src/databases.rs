@@ -3,8 +3,10 @@
 //! Promises: a name leads to the database that was given for it, or to what stands for all other names, or nowhere. What is given may
 //! change while there are clients. Who is let in is for the one behind to say.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Host;
@@ -16,6 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::cap::Cap;
 use crate::counters::Tally;
+use crate::figures::{Figures, Tops};
 use crate::hearing::Heard;
 use crate::memory::Memory;
 use crate::pool::{Pool, Rule, Stats};
@@ -29,6 +32,7 @@ const NO_SUCH_DATABASE: &str = "3D000";
 pub struct Databases {
     known: RwLock<Known>,
     tallies: Mutex<Tallies>,
+    tops: Arc<Tops>,
 }
 
 /// Of what pools know of statements.
@@ -36,6 +40,29 @@ pub struct Databases {
 struct Tallies {
     trips: Tally,
     joined: Tally,
+    /// Of rules that are or were: how often each was asked and remembered, and how long databases were at it.
+    rules: BTreeMap<String, [Tally; 3]>,
+}
+
+/// What is counted by names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ByName {
+    /// Of each rule.
+    pub rules: Vec<(String, Figures)>,
+    /// Of those who ask, as comments say it, and of all others.
+    pub callers: (Vec<(Caller, Figures)>, Figures),
+    /// Of statements, by their texts without literals, cut where they are long, and of all others.
+    pub statements: (Vec<(String, Figures)>, Figures),
+}
+
+/// Where in a program a statement is asked, as its comment says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// At most a hundred characters.
+    pub file: String,
+    /// Digits, or nothing.
+    pub line: String,
 }
 
 /// How statements that were shared have travelled, since the start.
@@ -99,9 +126,10 @@ impl Databases {
             max: max_connections,
             by_hosts: Vec::new(),
         };
+        let tops = Arc::<Tops>::default();
         let mut upstream = |options| {
             let cap = caps.of(&options);
-            Upstream::new(options, cap).map(Arc::new)
+            Upstream::new(options, cap, Arc::clone(&tops)).map(Arc::new)
         };
         let named = named.into_iter();
         let named = named.map(|(name, options)| Ok((name, upstream(options)?)));
@@ -115,6 +143,7 @@ impl Databases {
                 caps,
             }),
             tallies: Mutex::default(),
+            tops,
         })
     }
 
@@ -137,7 +166,7 @@ impl Databases {
         let mut before = std::mem::take(&mut known.named);
         for (name, options) in named {
             let cap = known.caps.of(&options);
-            if let Some(upstream) = changed(before.remove(&name), options, &cap) {
+            if let Some(upstream) = changed(before.remove(&name), options, &cap, &self.tops) {
                 known.named.insert(name, upstream);
             }
         }
@@ -145,7 +174,7 @@ impl Databases {
         let left = match other {
             Some(options) => {
                 let cap = known.caps.of(&options);
-                known.other = changed(other_before, options, &cap);
+                known.other = changed(other_before, options, &cap, &self.tops);
                 None
             }
             None => other_before,
@@ -294,11 +323,62 @@ impl Databases {
         }
     }
 
+    /// What is counted of rules, callers and statements: of these two, of those that are asked for most, at most 200 each.
+    pub fn figures(&self) -> ByName {
+        let (callers, other_callers) = self.tops.callers.shown();
+        let of_caller = |(name, figures): (String, Figures)| {
+            let (file, line) = name.rsplit_once(':').unwrap_or((&name, ""));
+            let (file, line) = (file.to_owned(), line.to_owned());
+            (Caller { file, line }, figures)
+        };
+        ByName {
+            rules: self.of_rules(),
+            callers: (callers.into_iter().map(of_caller).collect(), other_callers),
+            statements: self.tops.statements.shown(),
+        }
+    }
+
+    /// What is counted of each rule that there is.
+    fn of_rules(&self) -> Vec<(String, Figures)> {
+        let rules = self.rules();
+        if rules.is_empty() {
+            return Vec::new();
+        }
+        let of_pools: Vec<_> = self
+            .pools()
+            .into_iter()
+            .map(|(_, pool)| pool.companies.rules())
+            .collect();
+        let mut tallies = self.tallies.lock();
+        let of_rule = |rule: &Rule| {
+            let mut sums = [0; 3];
+            for counts in of_pools.iter().filter_map(|rules| rules.counts(&rule.name)) {
+                for (sum, count) in sums
+                    .iter_mut()
+                    .zip([&counts.met, &counts.remembered, &counts.database_ns])
+                {
+                    *sum += count.load(Ordering::Relaxed);
+                }
+            }
+            let kept = tallies.rules.entry(rule.name.clone()).or_default();
+            kept.iter_mut().zip(sums).for_each(|(tally, sum)| tally.is_now(sum));
+            let [asked, remembered, database_ns] = kept.each_ref().map(Tally::total);
+            let figures = Figures {
+                asked,
+                remembered,
+                at_database: Duration::from_nanos(database_ns),
+            };
+            (rule.name.clone(), figures)
+        };
+        rules.iter().map(of_rule).collect()
+    }
+
     /// Closes connections that have been idle for too long or are too old, makes those that are to be there, and forgets pools that nobody
     /// uses. To be called now and then, in a runtime.
     pub fn sweep(&self) {
         // Before pools are forgotten.
         self.travelled();
+        self.of_rules();
         for upstream in self.all() {
             upstream.sweep();
         }
@@ -310,9 +390,14 @@ impl Databases {
 }
 
 /// What was there before, as this says now, or one that is new. They could be used a moment ago: what cannot be now stays as it was.
-fn changed(before: Option<Arc<Upstream>>, options: UpstreamOptions, cap: &Arc<Cap>) -> Option<Arc<Upstream>> {
+fn changed(
+    before: Option<Arc<Upstream>>,
+    options: UpstreamOptions,
+    cap: &Arc<Cap>,
+    tops: &Arc<Tops>,
+) -> Option<Arc<Upstream>> {
     let done = match &before {
-        None => Upstream::new(options, Arc::clone(cap)).map(Arc::new),
+        None => Upstream::new(options, Arc::clone(cap), Arc::clone(tops)).map(Arc::new),
         Some(upstream) => upstream.change(options, cap).map(|()| Arc::clone(upstream)),
     };
     match done {

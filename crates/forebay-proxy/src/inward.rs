@@ -12,6 +12,7 @@ use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
 use crate::leaves::Leaves;
+use crate::position;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
@@ -92,6 +93,8 @@ impl State {
             b'X' if !server.output.is_empty() || server.replies.awaits_ready() => return Ok(false),
             b'X' => return Err(End::Client),
             b'Q' => {
+                let message = position::in_place_of(message).unwrap_or(message);
+                let body = &message[HEADER_BYTES..];
                 let text = body.strip_suffix(&[0]).unwrap_or(body);
                 if self.gives_commands && Command::of_message(message).is_some() {
                     // What was asked before is answered first.

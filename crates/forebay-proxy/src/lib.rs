@@ -7,7 +7,7 @@
 //!
 //! Inside: `inward` and `outward` pass messages on and stand on `state`, what is a client's own; `relay` drives both sockets; `replies` knows
 //! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind, `effects` what of the
-//! database's own leaves something. `console` is for those who look after it.
+//! database's own leaves something. `console` is for those who look after it, `figures` what is counted by names, `position` for those who hand on where the log is.
 //!
 //! - [`Databases`]: those that are behind by their names, each an [upstream](UpstreamOptions) with its [pools](pool)
 //! - [`Session`]: one client; [`replicate()`]: one that has come for the log
@@ -25,10 +25,12 @@ mod databases;
 mod deadlines;
 mod effects;
 mod end;
+mod figures;
 mod frames;
 mod gate;
 mod hearing;
 mod inward;
+mod last_answer;
 mod leaves;
 mod leftovers;
 mod lent;
@@ -38,6 +40,7 @@ mod numbers;
 mod outward;
 mod places;
 pub mod pool;
+mod position;
 mod reach;
 mod refusal;
 mod relay;
@@ -55,7 +58,8 @@ mod welcome;
 
 pub use self::clients::Clients;
 pub use self::counters::Counted;
-pub use self::databases::{Databases, Travelled};
+pub use self::databases::{ByName, Caller, Databases, Travelled};
+pub use self::figures::Figures;
 pub use self::hearing::Heard;
 pub use self::memory::{Invalidation, Listening, Memory, Remembered};
 pub use self::replication::replicate;

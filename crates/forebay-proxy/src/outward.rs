@@ -4,6 +4,7 @@
 //! its own. Long messages pass in pieces.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -74,6 +75,9 @@ impl State {
             match frame.tag {
                 b'Z' => {
                     server.status = bytes[HEADER_BYTES];
+                    if is_visible {
+                        self.first_answered.get_or_insert_with(Instant::now);
+                    }
                     if server.status == b'I' {
                         self.tell_changes();
                         self.has_done();

@@ -18,6 +18,7 @@ use crate::cap::{Cap, Holder, Permit};
 use crate::credentials::Credentials;
 pub use crate::deadlines::Timeouts;
 use crate::effects::Effects;
+use crate::figures::Tops;
 use crate::hearing::Listener;
 use crate::lent::Lent;
 use crate::memory::Memory;
@@ -185,6 +186,8 @@ pub(crate) struct Pool {
     welcomes: Welcomes,
     /// Of the server, which other pools are of, too.
     reach: Arc<Reach>,
+    /// Of all databases.
+    pub(crate) tops: Arc<Tops>,
 }
 
 /// What somebody gets who has a place for a connection.
@@ -227,7 +230,13 @@ pub(crate) fn place_of(config: &Config) -> Arc<str> {
 }
 
 impl Pool {
-    pub(crate) fn new(said: Said, credentials: Arc<Credentials>, effects: Arc<Effects>, reach: Arc<Reach>) -> Self {
+    pub(crate) fn new(
+        said: Said,
+        credentials: Arc<Credentials>,
+        effects: Arc<Effects>,
+        reach: Arc<Reach>,
+        tops: Arc<Tops>,
+    ) -> Self {
         let Said {
             connector,
             limits,
@@ -244,7 +253,7 @@ impl Pool {
             places: Places::new(limits.room()),
             generation: AtomicU64::new(0),
             statements: Statements::default(),
-            companies: Companies::new(limits.sharing, rules),
+            companies: Companies::new(limits.sharing, rules, Arc::clone(&tops.statements)),
             shares: AtomicBool::new(limits.sharing.is_on),
             remembers: AtomicBool::new(memory.is_some()),
             terms: RwLock::new(Terms {
@@ -260,6 +269,7 @@ impl Pool {
             shown: Mutex::default(),
             welcomes: Welcomes::default(),
             reach,
+            tops,
         }
     }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use forebay_pg_wire::error::WireError;
@@ -28,6 +28,7 @@ use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
 use crate::end::{End, last_word, put_cancelled, put_refusal, too_many};
 use crate::frames::{self, Frame, HEADER_BYTES, WHOLE_BYTES_MAX};
+use crate::last_answer::LastAnswer;
 use crate::leftovers::Leftovers;
 use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
@@ -217,6 +218,8 @@ impl Session {
             statement_timeout: limits.timeouts.statement,
             company: None,
             answered: None,
+            last_answer: LastAnswer::default(),
+            first_answered: None,
             discarding_at: None,
             watch: Watch::default(),
         };
@@ -288,8 +291,9 @@ impl Session {
             let mut alone = match self.state.offer(&self.client.input) {
                 None => None,
                 Some(Offer::Alone(alone)) => Some(alone),
-                Some(Offer::Known(asked, said)) => {
+                Some(Offer::Known(asked, said, remembrance)) => {
                     self.is_told(Kind::Read, asked, &said);
+                    self.state.last_answer = LastAnswer::Memory(remembrance);
                     self.state.registration.counters().was_remembered();
                     self.state.is_answered();
                     continue;
@@ -393,7 +397,8 @@ impl Session {
                 Ok(()) => {
                     self.state.last = Some(server.lent);
                     if let Some(mut alone) = alone {
-                        alone.is_answered(self.client.sent_bytes - sent_before);
+                        let answered = self.state.first_answered.unwrap_or_else(Instant::now);
+                        alone.is_answered(self.client.sent_bytes - sent_before, answered);
                         // Its statement is answered, whatever becomes of that.
                         if alone.is_to_learn()
                             && self.state.may_learn(&server)
@@ -539,6 +544,7 @@ impl Session {
         // A cancel that has come is late.
         entry.has_travelled();
         self.is_told(travelling.kind, travelling.asked, &said);
+        self.state.last_answer = LastAnswer::Database;
         self.state.registration.counters().was_shared();
         Ok(None)
     }
@@ -561,6 +567,7 @@ impl Session {
         put_cancelled(&mut self.client.output);
         self.state.registration.counters().told(WAS_CANCELLED);
         frames::put(&mut self.client.output, b'Z', &[b"I"]);
+        self.state.last_answer = LastAnswer::Nowhere;
         self.state.keep_unnamed(asked);
     }
 
@@ -589,7 +596,7 @@ impl Session {
     async fn command(&mut self, command: &Command) -> Result<(), End> {
         let console = self.console.as_ref().expect("there is no command without it");
         let notice = console.notice(command);
-        let outcome = console.run(command);
+        let outcome = console.run(command, self.state.last_answer);
         self.log(command, &outcome);
         let outcome = match outcome {
             Outcome::Emptying(pools) => {
@@ -639,7 +646,7 @@ impl Session {
                 )
                 .with_hint("A session that has just begun keeps none."),
             ),
-            ref command => console.run(command),
+            ref command => console.run(command, self.state.last_answer),
         };
         let notice = console.notice(&command);
         self.log(&command, &outcome);

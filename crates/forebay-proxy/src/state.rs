@@ -15,6 +15,7 @@ use crate::clients::{Doing, Registration};
 use crate::copying::Copying;
 use crate::effects::{self, Row};
 use crate::frames;
+use crate::last_answer::LastAnswer;
 use crate::leaves::Leaves;
 use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
@@ -111,6 +112,10 @@ pub(crate) struct State {
     pub(crate) company: Option<(Arc<Settings>, Arc<Company>)>,
     /// When it had its last answer, where reads join others by that.
     pub(crate) answered: Option<Instant>,
+    /// Where it had that. What the proxy itself says is no answer.
+    pub(crate) last_answer: LastAnswer,
+    /// When the first thing that was asked on the connection that it has was answered.
+    pub(crate) first_answered: Option<Instant>,
     /// Where a text was asked that may discard what is prepared.
     pub(crate) discarding_at: Option<u64>,
     /// What its transaction does to rows.
@@ -128,6 +133,9 @@ impl State {
         });
         server.shown.lend_to(self.registration.entry.process_id);
         self.lease += 1;
+        // All that is asked on it.
+        self.last_answer = LastAnswer::Database;
+        self.first_answered = None;
         self.has_taken = false;
         self.discarding_at = None;
         self.deallocating.clear();

@@ -8,11 +8,13 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
 use forebay_sql::{
-    Hints, deallocates, describes_nothing, executes, hints, mentions_a_moment, names_a_moment, without_comments,
+    Caller, Hints, deallocates, describes_nothing, executes, hints_and_caller, mentions_a_moment, names_a_moment,
+    without_comments,
 };
 use parking_lot::Mutex;
 
 use crate::effects::Suspects;
+use crate::figures::{Counting, Top};
 use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
 use crate::settings::Settings;
@@ -44,6 +46,8 @@ pub(crate) struct Statement {
     asks_for_numbers: bool,
     may_copy_in: bool,
     hints: Hints,
+    /// Who asks it, as its comments say it, and what is counted of that.
+    caller: Option<(Box<str>, OnceLock<Arc<Counting>>)>,
     names_a_moment: bool,
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
@@ -72,9 +76,15 @@ fn may_copy_in(text: &[u8]) -> bool {
     has(b"copy") && has(b"stdin")
 }
 
-/// What the comments of a text ask.
-pub(crate) fn hints_of(text: &[u8]) -> Hints {
-    std::str::from_utf8(text).map_or_else(|_| Hints::default(), hints)
+/// What the comments of a text ask, and who asks it, if that is said.
+pub(crate) fn hints_of(text: &[u8]) -> (Hints, Option<Caller<'_>>) {
+    std::str::from_utf8(text).map_or_else(|_| Default::default(), hints_and_caller)
+}
+
+/// What a caller is counted by: its file, a colon, and its line, if that is known.
+pub(crate) fn name_of(caller: Caller<'_>) -> String {
+    let line = caller.line.map(|line| line.to_string());
+    [caller.file, ":", &line.unwrap_or_default()].concat()
 }
 
 /// Whether a text has a string for the moment at which it is parsed.
@@ -157,6 +167,12 @@ impl Statement {
         self.hints
     }
 
+    /// What is counted of who asks it, as long as the statement is there; none where its comments do not say who that is.
+    pub(crate) fn caller(&self, callers: &Top) -> Option<&Arc<Counting>> {
+        let (name, counting) = self.caller.as_ref()?;
+        Some(counting.get_or_init(|| callers.of(name)))
+    }
+
     /// Whether its text has a string for the moment at which it is parsed: prepared once for all, it would be that of the first.
     pub(crate) fn names_a_moment(&self) -> bool {
         self.names_a_moment
@@ -209,6 +225,7 @@ impl Table {
     fn make(&mut self, identity: &Arc<Identity>) -> Arc<Statement> {
         self.last += 1;
         let text = text_of(&identity.definition);
+        let (hints, caller) = hints_of(text);
         Arc::new(Statement {
             identity: Arc::clone(identity),
             number: self.last,
@@ -219,7 +236,8 @@ impl Table {
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
-            hints: hints_of(text),
+            hints,
+            caller: caller.map(|caller| (name_of(caller).into(), OnceLock::new())),
             names_a_moment: tells_a_moment(text),
             plan: Mutex::new(None),
             told_apart_by: OnceLock::new(),

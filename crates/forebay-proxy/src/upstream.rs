@@ -21,6 +21,7 @@ use crate::cap::{Cap, Holder};
 use crate::clients::Bounds;
 use crate::credentials::Credentials;
 use crate::effects::Effects;
+use crate::figures::Tops;
 use crate::hearing::Listener;
 use crate::lookup::Lookup;
 use crate::memory::{Invalidation, Memory};
@@ -131,6 +132,7 @@ pub(crate) struct Upstream {
     /// Turns to ask the server about a login.
     asking: Semaphore,
     reach: Arc<Reach>,
+    tops: Arc<Tops>,
     pools: Mutex<Pools>,
     /// By database.
     effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
@@ -311,8 +313,9 @@ fn as_holder(pool: &Arc<Pool>) -> Weak<dyn Holder> {
 
 impl Upstream {
     /// Connects to nothing yet.
-    pub(crate) fn new(options: UpstreamOptions, cap: Arc<Cap>) -> Result<Self, ConnectError> {
+    pub(crate) fn new(options: UpstreamOptions, cap: Arc<Cap>, tops: Arc<Tops>) -> Result<Self, ConnectError> {
         Ok(Self {
+            tops,
             settings: RwLock::new(Arc::new(UpstreamSettings::new(options, cap)?)),
             credentials: Arc::default(),
             asking: Semaphore::new(ASKED_AT_ONCE_MAX),
@@ -438,6 +441,7 @@ impl Upstream {
             Arc::clone(&self.credentials),
             self.effects(database),
             Arc::clone(&self.reach),
+            Arc::clone(&self.tops),
         ));
         settings.cap.add(as_holder(&pool));
         if pools.paused.has(database) {

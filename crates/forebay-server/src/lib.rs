@@ -7,6 +7,7 @@ mod denials;
 mod door;
 mod embedded;
 pub mod error;
+mod figures;
 mod handover;
 pub mod health;
 pub mod http;

@@ -20,6 +20,7 @@ use crate::config::Options;
 use crate::config::databases::{Admins, ProxyOptions, UpstreamSettings};
 use crate::door::Behind;
 use crate::error::ServeError;
+use crate::figures;
 use crate::handover::Predecessor;
 use crate::listeners::Peer;
 
@@ -210,6 +211,11 @@ impl Proxied {
         let travelled = self.databases.travelled();
         metrics::counter!("forebay_trips_total").absolute(travelled.trips);
         metrics::counter!("forebay_statements_joined_total").absolute(travelled.joined);
+    }
+
+    /// Appends what is counted by names, as Prometheus reads it.
+    pub(crate) fn put_figures(&self, text: &mut String) {
+        figures::put(&self.databases, text);
     }
 }
 

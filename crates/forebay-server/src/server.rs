@@ -156,6 +156,13 @@ impl Database {
         }
     }
 
+    /// Appends metrics whose names are the clients'.
+    fn put_figures(&self, text: &mut String) {
+        if let Self::Proxied(proxied) = self {
+            proxied.put_figures(text);
+        }
+    }
+
     /// Waits until the server whose sockets were taken has ended, if there is one.
     async fn predecessor_ended(&self) {
         if let Self::Proxied(proxied) = self {
@@ -486,7 +493,9 @@ fn pages(database: &Arc<Database>, metrics: PrometheusHandle) -> axum::Router {
     };
     let text = move || {
         counted.observe();
-        metrics.render()
+        let mut text = metrics.render();
+        counted.put_figures(&mut text);
+        text
     };
     http::router(text, ailing)
 }

@@ -34,7 +34,7 @@ pub use commit::{commits_before, may_commit_within};
 pub use control::only_controls;
 pub use dialect::Dialect;
 pub use form::{form, without_literals};
-pub use hints::{Hints, hints};
+pub use hints::{Caller, Hints, hints, hints_and_caller};
 pub use insert::{Cell, Insert, insert};
 pub use keyed::{Keyed, keyed, keyed_many};
 pub use lateral::{Lateral, Parameter, lateral};

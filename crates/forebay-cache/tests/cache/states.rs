@@ -29,6 +29,8 @@ async fn a_value_is_fresh_then_stale_then_expired_to_the_millisecond() {
         let (database, ticks, cache) = filled(|builder| builder).await;
         ticks.turn(age);
         assert_eq!(cache.get_if_fresh(&1).is_some(), age < 100, "{age} ms");
+        let fresh = (age < 100).then(|| answer(10, State::Fresh, age));
+        assert_eq!(cache.lookup_if_fresh(&1), fresh, "{age} ms");
         assert_eq!(cache.lookup(&1).await.unwrap(), expected, "{age} ms");
         settle().await;
         assert_eq!(database.fetches() == 3, age >= 100, "{age} ms: a stale hit refreshes");

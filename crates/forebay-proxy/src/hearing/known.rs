@@ -365,7 +365,7 @@ mod tests {
             windows: Windows { fresh, stale: fresh },
         };
         match hearing.memory.ask(Question::new(key, "here".into(), Five)) {
-            Told::Known(_) => true,
+            Told::Known(..) => true,
             Told::Asked(told) => {
                 assert!(matches!(told.await, Ok(Answer::Done(_))));
                 false

@@ -30,6 +30,7 @@ use tokio::task::AbortHandle;
 pub(crate) use self::catalog::ASK_SNAPSHOT;
 pub use self::known::Heard;
 use self::known::Hearing;
+use self::pgoutput::Position;
 use crate::effects::Effects;
 use crate::memory::{Listening, Memory};
 
@@ -64,6 +65,11 @@ impl Listener {
             tokio::spawn(listening).abort_handle()
         });
         self.hearing.hears(tables)
+    }
+
+    /// Whether all is told that was committed before this position of the log, but for what is looked at each second.
+    pub(crate) fn has_told(&self, position: u64) -> bool {
+        self.hearing.position() >= Position(position)
     }
 }
 

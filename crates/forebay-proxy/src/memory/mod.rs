@@ -6,6 +6,7 @@
 //!   parameters in the same formats, as the same user at the same database, under the same settings.
 //! - A question that is asked by many at once is asked of the server once. Errors are not remembered: who has none of an answer
 //!   asks by himself, and is told by the server what is wrong.
+//! - Who asks for what is so [from now on](Memory::ask_behind) is told what was asked of the server behind that, or what is known to be as new.
 //! - An answer that its asker knows to be of before a change is told to nobody but those who have waited for it.
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
 //!   An answer that hangs on one row by its key is not made old by what changes others. What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
@@ -27,12 +28,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_cache::{Cache, CacheError, Fetched};
+use forebay_cache::{Answer as Looked, Cache, CacheError, Fetched, State};
 use tokio::sync::oneshot;
 
 use self::does::{Changed, Does, Rows};
 use self::question::{Question, tag_of, tag_of_row};
 pub(crate) use self::question::{Said, Unanswered, Windows};
+use crate::last_answer::Remembrance;
 use crate::sharing::ask::Answer;
 
 /// Beside its bytes an answer takes about so many, with the place in the cache and what the question points to.
@@ -92,8 +94,8 @@ impl fmt::Display for Invalidation {
 
 /// What becomes of a question.
 pub(crate) enum Told {
-    /// It is known.
-    Known(Bytes),
+    /// It is known, and was remembered like this.
+    Known(Bytes, Remembrance),
     /// It is asked.
     Asked(oneshot::Receiver<Answer>),
 }
@@ -167,20 +169,49 @@ impl Memory {
     /// The answer, if it is known, or else what will be told once somebody has asked.
     pub(crate) fn ask(&self, question: Question) -> Told {
         let shared = Arc::clone(&self.0);
-        let mut get = Box::pin(async move { shared.answers.get(&question).await });
+        let mut get = Box::pin(async move { shared.answers.lookup(&question).await });
         let first = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        if let Poll::Ready(Ok(Some(said))) = first {
-            return Told::Known(said);
-        }
+        let first = match first {
+            Poll::Ready(Ok(Looked {
+                value: Some(said),
+                state,
+                age,
+            })) => {
+                let is_stale = state != State::Fresh;
+                return Told::Known(said, Remembrance { age, is_stale });
+            }
+            first => first,
+        };
         let (answer, told) = oneshot::channel();
         match first {
-            Poll::Ready(outcome) => drop(answer.send(answer_of(outcome))),
+            Poll::Ready(outcome) => drop(answer.send(answer_of(outcome.map(|looked| looked.value)))),
             Poll::Pending => drop(tokio::spawn(async move {
-                let outcome = get.await;
+                let outcome = get.await.map(|looked| looked.value);
                 // Whoever has gone wants none.
                 drop(answer.send(answer_of(outcome)));
             })),
         }
+        Told::Asked(told)
+    }
+
+    /// The same for who wants what is so from now on. `is_told`: of what was so until now all changes are told, so that an answer that is fresh will do. It
+    /// is asked anew otherwise, with nobody who asks already, and remembered for others.
+    pub(crate) fn ask_behind(&self, question: Question, is_told: bool) -> Told {
+        if is_told
+            && let Some(Looked {
+                value: Some(said), age, ..
+            }) = self.0.answers.lookup_if_fresh(&question)
+        {
+            let is_stale = false;
+            return Told::Known(said, Remembrance { age, is_stale });
+        }
+        let shared = Arc::clone(&self.0);
+        let (answer, told) = oneshot::channel();
+        tokio::spawn(async move {
+            let outcome = shared.answers.refresh(&question).await;
+            // Whoever has gone wants none.
+            drop(answer.send(answer_of(outcome)));
+        });
         Told::Asked(told)
     }
 
@@ -194,7 +225,9 @@ impl Memory {
             Does::Changes(tables) => {
                 let invalidate = |tag: Arc<str>| drop(self.0.answers.invalidate_tag(&tag));
                 for Changed { table, rows } in tables {
-                    if *rows == Rows::Any { invalidate(tag_of(place, table)); }
+                    if *rows == Rows::Any {
+                        invalidate(tag_of(place, table));
+                    }
                     match rows {
                         Rows::Any => invalidate(tag_of_row(place, table, "")),
                         Rows::Only(rows) => rows.iter().for_each(|row| invalidate(tag_of_row(place, table, row))),

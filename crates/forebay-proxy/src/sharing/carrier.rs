@@ -163,6 +163,7 @@ impl Carrier {
             if trip.is_well() {
                 self.was_on_its_way(trip.worked_for(), elapsed, trip.plans());
             }
+            trip.took(elapsed);
             let mut arrival = arrive(trip, server)?;
             self.line.ended(arrival.is_well);
             self.line.put_back(arrival.back);
@@ -205,6 +206,7 @@ impl Carrier {
             if trip.is_well() {
                 self.was_on_its_way(trip.worked_for(), begun.elapsed(), trip.plans());
             }
+            trip.took(begun.elapsed());
             for job in arrive(trip, server)?.back {
                 job.answer(Answer::Alone(false));
             }
@@ -324,6 +326,7 @@ async fn lead_one(
     }
     let elapsed = begun.elapsed();
     plan.took(elapsed, company.line(Kind::Read).pace.took(elapsed), false);
+    trip.took(elapsed);
     let arrival = arrive(trip, server)?;
     for job in arrival.back {
         job.answer(Answer::Alone(false));

@@ -17,6 +17,7 @@ use super::plan::{Kind, Plan};
 use super::rules::Rules;
 use super::terms::Sharing;
 use crate::beginning::Beginning;
+use crate::figures::Top;
 use crate::settings::Settings;
 use crate::statements::{Statement, Statements};
 
@@ -38,6 +39,7 @@ type OfLiterals = HashMap<(u64, Vec<u32>), Arc<Statement>, foldhash::fast::Rando
 #[derive(Debug)]
 pub(crate) struct Companies {
     sharing: Sharing,
+    statements: Arc<Top>,
     all: Mutex<Vec<Arc<Company>>>,
     rules: RwLock<Rules>,
     /// How often they have changed.
@@ -61,6 +63,8 @@ pub(crate) struct Company {
     pub(crate) generation: u64,
     pub(crate) flights: Arc<Flights>,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
+    /// What is counted of those of all companies.
+    statements: Arc<Top>,
     /// How many who execute a statement are asked as one, by its number.
     joints: Mutex<HashMap<u64, Arc<Joint>, foldhash::fast::RandomState>>,
     /// Statements that are prepared instead of a text with literals, by its plan's number and the parameters' types.
@@ -74,9 +78,11 @@ pub(crate) struct Company {
 }
 
 impl Companies {
-    pub(crate) fn new(sharing: Sharing, rules: Rules) -> Self {
+    /// `statements`: where they are counted, by their texts.
+    pub(crate) fn new(sharing: Sharing, rules: Rules, statements: Arc<Top>) -> Self {
         Self {
             sharing,
+            statements,
             all: Mutex::default(),
             generation: AtomicU64::new(0),
             join: AtomicBool::new(rules.join()),
@@ -144,6 +150,7 @@ impl Companies {
                 generation: self.generation(),
                 flights: Arc::default(),
                 plans: RwLock::default(),
+                statements: Arc::clone(&self.statements),
                 joints: Mutex::default(),
                 of_literals: Mutex::default(),
                 terms: Mutex::new(None),
@@ -168,7 +175,7 @@ impl Company {
         if let Some(known) = self.plans.read().get(normal) {
             return Some(Arc::clone(known));
         }
-        let plan = Arc::new(Plan::of(text, &self.rules));
+        let plan = Arc::new(Plan::of(text, &self.rules).counted_in(&self.statements));
         let mut plans = self.plans.write();
         if plans.len() >= PLANS_MAX {
             // A new beginning: what is in use is there again soon.

@@ -17,6 +17,7 @@ use super::company::Company;
 use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
+use crate::figures::Counting;
 use crate::memory::question::{Row, Way};
 use crate::memory::{Said, Unanswered};
 use crate::pool::Pool;
@@ -34,6 +35,8 @@ pub(crate) struct Fill {
     pub(crate) statement: Option<Arc<Statement>>,
     /// The server may be at it for so long.
     pub(crate) time: Option<Duration>,
+    /// What is counted of who has asked it first.
+    pub(crate) caller: Option<Arc<Counting>>,
 }
 
 impl Way for Fill {
@@ -53,6 +56,7 @@ impl Way for Fill {
             let plan = Arc::clone(&self.plan);
             let (mut job, told) = Job::new(plan, self.ask.clone(), self.statement.clone(), None, None);
             job.time = self.time;
+            job.caller.clone_from(&self.caller);
             let (sees, seen) = oneshot::channel();
             carry_one(pool, Arc::clone(&self.company), job, fence.is_some().then_some(sees));
             let Ok(Answer::Done(said)) = told.await else {

@@ -12,6 +12,7 @@ use super::ask::{Answer, Ask};
 use super::flight::Ticket;
 use super::plan::Plan;
 use super::sent::Sent;
+use crate::figures::Counting;
 use crate::statements::Statement;
 
 /// It waits.
@@ -74,6 +75,8 @@ pub(crate) struct Job {
     pub(crate) until: Option<Instant>,
     /// The server may be at it for so long.
     pub(crate) time: Option<Duration>,
+    /// What is counted of who asks it.
+    pub(crate) caller: Option<Arc<Counting>>,
     pub(crate) sent: Sent,
     pub(crate) claim: Claim,
     /// It was asked as one with others, and that did not do.
@@ -99,6 +102,7 @@ impl Job {
             mark,
             until,
             time: None,
+            caller: None,
             sent: Sent::default(),
             claim: Claim::default(),
             is_single: false,
@@ -111,6 +115,14 @@ impl Job {
     /// Whether nobody waits for it any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.answer.is_closed() && !self.flight.as_ref().is_some_and(Ticket::is_wanted)
+    }
+
+    /// The server was at it for so long.
+    pub(crate) fn was_at_database(&self, elapsed: Duration) {
+        self.plan.was_at_database(elapsed);
+        if let Some(caller) = &self.caller {
+            caller.was_at_database(elapsed);
+        }
     }
 
     pub(crate) fn answer(self, answer: Answer) {

@@ -23,11 +23,13 @@ use super::plan::{Kind, Plan};
 use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
+use crate::figures::Counting;
+use crate::last_answer::Remembrance;
 use crate::memory::question::{Key, Question};
 use crate::memory::{Told, Windows};
 use crate::server::Server;
 use crate::state::State;
-use crate::statements::{Named, Statement, hints_of, tells_a_moment, tells_a_moment_by_value, text_of};
+use crate::statements::{Named, Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
 
 /// What is answered to a Parse.
 pub(crate) const PARSE_COMPLETE: [u8; 5] = [b'1', 0, 0, 0, 4];
@@ -40,7 +42,7 @@ pub(crate) enum Offer {
     /// It travels.
     Travels(Travelling),
     /// It is known what is said to it.
-    Known(Asked, Bytes),
+    Known(Asked, Bytes, Remembrance),
 }
 
 /// What a client has asked in one go, and what of that is done where nothing else is.
@@ -58,6 +60,7 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Alone {
     plan: Arc<Plan>,
+    caller: Option<Arc<Counting>>,
     /// Where how long it takes is of interest: of what may never travel it is not.
     line: Option<Arc<Line>>,
     /// It is counted among those that are on their way.
@@ -90,9 +93,14 @@ impl Alone {
         Ok(())
     }
 
-    /// It was answered, in so many bytes.
-    pub(crate) fn is_answered(&self, bytes: u64) {
+    /// It was answered, in so many bytes, at that moment, whatever was asked behind it.
+    pub(crate) fn is_answered(&self, bytes: u64, answered: Instant) {
         self.plan.was_alone();
+        let at_database = answered.saturating_duration_since(self.since);
+        self.plan.was_at_database(at_database);
+        if let Some(caller) = &self.caller {
+            caller.was_at_database(at_database);
+        }
         let Some(line) = &self.line else { return };
         let elapsed = self.since.elapsed();
         let is_quick = line.pace.took(elapsed);
@@ -118,6 +126,7 @@ impl Drop for Alone {
 #[derive(Debug)]
 pub(crate) struct Travelling {
     plan: Arc<Plan>,
+    caller: Option<Arc<Counting>>,
     line: Arc<Line>,
     told: oneshot::Receiver<Answer>,
     claim: Claim,
@@ -172,6 +181,7 @@ impl Travelling {
         Alone {
             before,
             plan: self.plan,
+            caller: self.caller,
             line: Some(self.line),
             is_counted: true,
             since: Instant::now(),
@@ -194,8 +204,13 @@ impl State {
         }
         let asked = unit(input)?;
         let company = self.company()?;
-        let (plan, statement, hints, may_travel) = match &asked {
-            Unit::Simple(text) => (plan_of(&company, text)?, None, hints_of(text), !tells_a_moment(text)),
+        let (plan, statement, hints, caller, may_travel) = match &asked {
+            Unit::Simple(text) => {
+                let (hints, caller) = hints_of(text);
+                let plan = plan_of(&company, text)?;
+                let caller = caller.map(|caller| self.pool.tops.callers.of(&name_of(caller)));
+                (plan, None, hints, caller, !tells_a_moment(text))
+            }
             Unit::Extended(extended) => {
                 let statement = match extended.definition {
                     Some(definition) => {
@@ -208,12 +223,21 @@ impl State {
                 let text = text_of(statement.definition());
                 let hints = statement.hints();
                 let plan = statement.plan(company.number, || plan_of(&company, text))?;
-                (plan, Some(statement), hints, may_travel)
+                let caller = statement.caller(&self.pool.tops.callers).cloned();
+                (plan, Some(statement), hints, caller, may_travel)
+            }
+        };
+        let is_missed = || {
+            plan.is_missed();
+            if let Some(caller) = &caller {
+                caller.was_missed();
             }
         };
         let Some(kind) = plan.kind().filter(|_| may_travel) else {
+            is_missed();
             return Some(Offer::Alone(Alone {
                 plan,
+                caller,
                 line: None,
                 is_counted: false,
                 since: Instant::now(),
@@ -227,9 +251,10 @@ impl State {
         let is_asked_about = windows.is_some() || plan.times_alone() >= company.min_asked;
         let is_due = is_asked_about && plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
-        let alone = |plan: Arc<Plan>, is_counted| {
+        let alone = |plan: Arc<Plan>, caller, is_counted| {
             Some(Offer::Alone(Alone {
                 plan,
+                caller,
                 line: Some(Arc::clone(line)),
                 is_counted,
                 since: Instant::now(),
@@ -240,7 +265,10 @@ impl State {
         };
         let batch = hints.batch.or(plan.ruled.batch);
         let may_be_carried = !is_due && company.may_share(kind);
-        if let Some(windows) = windows.filter(|_| may_be_carried)
+        // What was told up to there is known only of a database that is listened to.
+        let listener = hints.after.and_then(|_| self.pool.listener());
+        let may_ask_memory = hints.after.is_none() || listener.is_some();
+        if let Some(windows) = windows.filter(|_| may_be_carried && may_ask_memory)
             && let Some((memory, place)) = self.pool.memory()
             && let Some(of) = plan.may_be_remembered(keeps_numbers)
             && self.pool.hears(&of.tables)
@@ -254,14 +282,24 @@ impl State {
                 ask: ask_of(&asked, statement.as_deref()),
                 statement: statement.clone(),
                 time: self.statement_timeout,
+                caller: caller.clone(),
             };
             let asked = Asked::of(&asked, input, || statement.clone());
-            return Some(match memory.ask(Question::new(key, place, fill)) {
-                Told::Known(said) => {
+            let question = Question::new(key, place, fill);
+            let told = match (hints.after, listener) {
+                (Some(after), Some(listener)) => memory.ask_behind(question, listener.has_told(after)),
+                _ => memory.ask(question),
+            };
+            return Some(match told {
+                Told::Known(said, remembrance) => {
                     plan.was_remembered();
-                    Offer::Known(asked, said)
+                    if let Some(caller) = caller {
+                        caller.was_remembered();
+                    }
+                    Offer::Known(asked, said, remembrance)
                 }
                 Told::Asked(told) => {
+                    is_missed();
                     let sent = Sent::default();
                     // Whoever has asked it has done so already, or does so now.
                     sent.now();
@@ -273,11 +311,13 @@ impl State {
                         sent,
                         kind,
                         asked,
+                        caller,
                         plan,
                     })
                 }
             });
         }
+        is_missed();
         let may_be_carried = may_be_carried && self.pool.shares() && batch != Some(Duration::ZERO);
         let mut may_share = may_be_carried && plan.may_share(keeps_numbers);
         if let Unit::Extended(extended) = &asked {
@@ -287,12 +327,12 @@ impl State {
         // It may have been learnt anew between the two.
         may_share &= kind == Kind::Read || mark.is_some();
         let joins = kind == Kind::Read && plan.ruled.joins && may_be_carried;
-        let joins = joins && plan.is_steady() && plan.may_be_carried(keeps_numbers);
+        let joins = joins && plan.is_steady() && plan.may_be_carried(keeps_numbers) && hints.after.is_none();
         if !may_share && !joins {
-            return alone(plan, false);
+            return alone(plan, caller, false);
         }
         let ask = || ask_of(&asked, statement.as_deref());
-        let travels = |plan, told, claim, sent| {
+        let travels = |plan, caller, told, claim, sent| {
             Some(Offer::Travels(Travelling {
                 line: Arc::clone(line),
                 told,
@@ -301,13 +341,14 @@ impl State {
                 sent,
                 kind,
                 asked: Asked::of(&asked, input, || statement.clone()),
+                caller,
                 plan,
             }))
         };
         let mut flight = None;
         if joins {
             match company.flights.board(&ask(), self.answered, self.statement_timeout) {
-                Boarding::Joined(told, sent) => return travels(plan, told, Claim::default(), sent),
+                Boarding::Joined(told, sent) => return travels(plan, caller, told, Claim::default(), sent),
                 Boarding::First(ticket) => flight = Some(ticket),
             }
         }
@@ -318,6 +359,7 @@ impl State {
             let (mut job, receiver) = Job::new(Arc::clone(&plan), ask(), statement.clone(), mark.clone(), until);
             job.flight = flight.take();
             job.time = self.statement_timeout;
+            job.caller.clone_from(&caller);
             // Who has others with him does not take it back from them.
             let claim = if is_joined { Claim::default() } else { job.claim.clone() };
             told = Some((receiver, claim, job.sent.clone()));
@@ -326,18 +368,18 @@ impl State {
         if !may_share {
             carry_one(Arc::clone(&self.pool), Arc::clone(&company), make(), None);
             let (told, claim, sent) = told.expect("it was made");
-            return travels(plan, told, claim, sent);
+            return travels(plan, caller, told, claim, sent);
         }
         let entry = line.enter(until.is_some() || is_joined, make);
         let is_wanted = match entry {
-            Entry::Alone => return alone(plan, true),
+            Entry::Alone => return alone(plan, caller, true),
             Entry::Waits(is_wanted) => is_wanted,
         };
         if is_wanted {
             carry(Arc::clone(&self.pool), Arc::clone(&company), kind);
         }
         let (told, claim, sent) = told.expect("it was made when it had to wait");
-        travels(plan, told, claim, sent)
+        travels(plan, caller, told, claim, sent)
     }
 
     /// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.

@@ -16,6 +16,7 @@ use super::restriction::{self, Given};
 use super::reviewed::{is_of_the_time, unsteady};
 use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
+use crate::figures::{Counting, Top};
 use crate::memory::does::{Does, does};
 use crate::memory::key::Key;
 
@@ -79,6 +80,8 @@ pub(crate) struct Plan {
     banned_until_ms: AtomicU64,
     bans: AtomicU64,
     counts: Counts,
+    /// Of all that are shown like it.
+    counting: Arc<Counting>,
 }
 
 /// What may be asked for many at once, as its text was first.
@@ -209,6 +212,7 @@ impl Plan {
             banned_until_ms: AtomicU64::new(0),
             bans: AtomicU64::new(0),
             counts: Counts::default(),
+            counting: Arc::default(),
         };
         let shape = plan.is_steady().then(|| Shape::of(text)).flatten();
         Self {
@@ -222,6 +226,12 @@ impl Plan {
             }),
             ..plan
         }
+    }
+
+    /// The same, counted among these.
+    pub(crate) fn counted_in(self, statements: &Top) -> Self {
+        let counting = statements.of(&self.text);
+        Self { counting, ..self }
     }
 
     /// Whether it may be asked for many at once, as far as its text tells.
@@ -505,8 +515,20 @@ impl Plan {
         self.ruled.was_batched();
     }
 
+    /// It is asked, and memory has no answer.
+    pub(crate) fn is_missed(&self) {
+        self.counting.was_missed();
+    }
+
+    /// The database was at it for so long.
+    pub(crate) fn was_at_database(&self, elapsed: Duration) {
+        self.counting.was_at_database(elapsed);
+        self.ruled.was_at_database(elapsed);
+    }
+
     /// Somebody had an answer that was remembered.
     pub(crate) fn was_remembered(&self) {
+        self.counting.was_remembered();
         self.counts.remembered.fetch_add(1, Ordering::Relaxed);
         self.ruled.was_asked(1);
         self.ruled.was_remembered();

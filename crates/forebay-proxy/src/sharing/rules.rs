@@ -131,6 +131,8 @@ pub(crate) struct RuleCounts {
     pub(crate) joined: AtomicU64,
     /// Of these, those that were answered from memory, where it says for how long.
     pub(crate) remembered: AtomicU64,
+    /// How long the database was at them, in nanoseconds.
+    pub(crate) database_ns: AtomicU64,
 }
 
 /// What holds of one statement.
@@ -154,6 +156,14 @@ impl Ruled {
     pub(crate) fn was_asked(&self, times: u64) {
         for at in &self.own {
             self.counts[*at].met.fetch_add(times, Ordering::Relaxed);
+        }
+    }
+
+    /// The database was at it for so long.
+    pub(crate) fn was_at_database(&self, elapsed: Duration) {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        for at in &self.own {
+            self.counts[*at].database_ns.fetch_add(elapsed_ns, Ordering::Relaxed);
         }
     }
 

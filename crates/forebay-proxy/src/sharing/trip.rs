@@ -110,6 +110,8 @@ pub(crate) struct Trip {
     time: Option<(Instant, Duration)>,
     /// It took too long, and was cancelled.
     is_given_up: bool,
+    /// How long it took.
+    elapsed: Duration,
 }
 
 /// How a trip has ended.
@@ -171,6 +173,7 @@ impl Trip {
             is_of_one: false,
             time: None,
             is_given_up: false,
+            elapsed: Duration::ZERO,
             jobs,
         }
     }
@@ -180,6 +183,11 @@ impl Trip {
         let mut trip = Self::new(Kind::Read, vec![job]);
         trip.is_of_one = true;
         trip
+    }
+
+    /// It took so long, all in all.
+    pub(crate) fn took(&mut self, elapsed: Duration) {
+        self.elapsed = elapsed;
     }
 
     /// Writes all messages, to be sent.
@@ -512,6 +520,7 @@ impl Trip {
         let jobs = std::mem::take(&mut self.jobs);
         let out = std::mem::take(&mut self.out).freeze();
         let count = jobs.len() as u64;
+        let part = self.elapsed / u32::try_from(count).unwrap_or(u32::MAX).max(1);
         let mut arrival = Arrival {
             back: Vec::new(),
             is_well: self.failure.is_none(),
@@ -556,6 +565,8 @@ impl Trip {
                     job.answer(Answer::Alone(false));
                 }
                 _ => {
+                    // Each by its part.
+                    job.was_at_database(part);
                     match self.is_of_one {
                         true => job.plan.was_alone(),
                         false => job.plan.was_shared(count, is_grouped[first]),

@@ -316,3 +316,48 @@ fn a_command_is_one_whatever_the_session_keeps_and_whatever_it_asked_just_before
         admin.run("DROP TABLE kept");
     }
 }
+
+/// Whoever it is: the database tells it to everybody.
+#[test]
+fn anybody_is_told_where_the_log_of_his_database_is() {
+    for (mode, user) in [
+        ("transaction", "trusted"),
+        ("transaction", "postgres"),
+        ("session", "trusted"),
+    ] {
+        let proxy = with_admin(&["--pool-mode", mode]);
+        let mut client = as_user(proxy.address(), user).unwrap();
+        let mut straight = crate::straight(postgres());
+        straight.run("CREATE TABLE IF NOT EXISTS logged (n int)");
+        straight.run("GRANT ALL ON logged TO public");
+        let mut is_behind = |position: &str, before: &str| {
+            let now = "pg_current_wal_insert_lsn()";
+            straight.ask(&format!(
+                "SELECT '{position}'::pg_lsn > '{before}' AND '{position}' <= {now}"
+            )) == "t"
+        };
+        let mut before = client.ask("SHOW FOREBAY LSN");
+        for asked in ["SHOW FOREBAY LSN", "show forebay lsn;", " SHOW\n FOREBAY LSN ; "] {
+            client.run("INSERT INTO logged VALUES (1)");
+            let told = client.query(asked).expect(asked);
+            assert_eq!(
+                (told.kinds().as_str(), told.tags()),
+                ("TDC", vec!["SELECT 1".to_owned()])
+            );
+            let position = told.value().expect("a position");
+            assert!(is_behind(&position, &before), "{position} {before}");
+            before = position;
+        }
+        // In a transaction, on a connection that is kept, and behind what is asked in the same breath.
+        client.run("BEGIN");
+        client.run("INSERT INTO logged VALUES (1)");
+        assert!(is_behind(&client.ask("SHOW FOREBAY LSN"), &before));
+        client.run("COMMIT");
+        client.run("LISTEN logged");
+        client.send(&[query("INSERT INTO logged VALUES (1)"), query("SHOW FOREBAY LSN")].concat());
+        client.answer();
+        assert!(is_behind(&client.answer().value().expect("a position"), &before));
+        assert_eq!(client.query("SHOW FOREBAY LSN now").sqlstate(), "42601");
+        straight.run("DROP TABLE logged");
+    }
+}

@@ -659,3 +659,108 @@ fn nobody_is_told_what_was_changed_before_he_asked() {
     assert!(known * 10 > answers, "{known} of {answers} were remembered");
     admin.run("DROP TABLE checked");
 }
+
+/// What the console says of whoever asks it.
+fn status_of(client: &mut Client, name: &str) -> Option<String> {
+    let shown = client.query("SHOW FOREBAY STATUS").expect("shown");
+    let row = shown.rows().into_iter().find(|row| row[0].as_deref() == Some(name));
+    row.expect(name)[1].clone()
+}
+
+#[test]
+fn who_asks_the_console_is_told_where_his_last_answer_came_from() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut client, mut admin, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE whence (n int)");
+    server.run("INSERT INTO whence VALUES (1)");
+    let by = |client: &mut Client| status_of(client, "last_answered_by");
+    let age = |client: &mut Client| -> Option<u64> {
+        let age = status_of(client, "last_answer_age_ms")?;
+        Some(age.parse().expect("milliseconds"))
+    };
+    assert_eq!(
+        (by(&mut client), age(&mut client)),
+        (None, None),
+        "it has asked nothing"
+    );
+    let primary = Some("primary".to_owned());
+    client.run("SELECT 1");
+    assert_eq!((by(&mut client), age(&mut client)), (primary.clone(), None));
+    let read = "/* ttl:3600 */ SELECT n FROM whence";
+    until_remembered(&mut client, &mut admin, read, "SELECT n FROM whence");
+    assert_eq!(by(&mut client).as_deref(), Some("cache"));
+    assert_eq!(
+        by(&mut client).as_deref(),
+        Some("cache"),
+        "what the console says is none"
+    );
+    assert_ne!(by(&mut admin).as_deref(), Some("cache"), "each has his own");
+    let first = age(&mut client).expect("it has one");
+    until("it is older", || {
+        client.ask(read);
+        age(&mut client).is_some_and(|age| age > first + 20)
+    });
+    client.run("SELECT n FROM whence");
+    assert_eq!((by(&mut client), age(&mut client)), (primary.clone(), None));
+    // By the extended protocol, and in company.
+    client.pipeline(&[whole(read, &[])]).expect("answered");
+    until("it is remembered", || {
+        client.pipeline(&[whole(read, &[])]).expect("answered");
+        by(&mut client).as_deref() == Some("cache")
+    });
+    for _ in 0..10 {
+        client.run("SELECT n FROM whence /* batch:1 */");
+        assert_eq!(by(&mut client), primary);
+    }
+    let stale = "/* ttl:1 stale:3600 */ SELECT n FROM whence WHERE n > 0";
+    until("it is stale", || {
+        client.ask(stale);
+        by(&mut client).as_deref() == Some("cache (stale)")
+    });
+    assert!(age(&mut client).is_some_and(|age| age >= 1000));
+    client.ask(read);
+    client.run("BEGIN");
+    client.ask(read);
+    client.run("COMMIT");
+    assert_eq!(by(&mut client), primary);
+    client.ask(read);
+    // It keeps its connection from here on.
+    client.run("LISTEN whence");
+    client.ask(read);
+    assert_eq!((by(&mut client), age(&mut client)), (primary, None));
+    server.run("DROP TABLE whence");
+}
+
+/// Where nobody listens to the database it is not known what memory has seen.
+#[test]
+fn who_asks_behind_a_position_is_answered_by_the_database() {
+    let mut server = straight(postgres());
+    server.run("CREATE TABLE positioned (n int)");
+    server.run("INSERT INTO positioned VALUES (0)");
+    for invalidate in ["own", "none"] {
+        let reloadable = remembering(&format!("invalidate = \"{invalidate}\"\n"));
+        let address = reloadable.proxy.address();
+        let (mut client, mut admin) = (at(address), at(address));
+        server.run("UPDATE positioned SET n = 0");
+        let read = "/* ttl:3600 */ SELECT n FROM positioned";
+        until_remembered(&mut client, &mut admin, read, "SELECT n FROM positioned");
+        for round in 1..=5 {
+            server.run(&format!("UPDATE positioned SET n = {round}"));
+            let position = client.ask("SHOW FOREBAY LSN");
+            assert_eq!(
+                client.ask(read),
+                "0",
+                "it is remembered, also when somebody asks where the log is"
+            );
+            let behind = format!("/* ttl:3600 after:{position} */ SELECT n FROM positioned");
+            assert_eq!(client.ask(&behind), round.to_string());
+            assert_eq!(
+                client.ask(&behind.replace('/', "-").replace("-*", "/*").replace("*-", "*/")),
+                "0",
+                "no position"
+            );
+        }
+    }
+    server.run("DROP TABLE positioned");
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use testbed::Postgres;
 
-use crate::client::Client;
+use crate::client::{Client, query, whole};
 use crate::crowd::until;
 use crate::reload::Reloadable;
 
@@ -96,6 +96,24 @@ impl Stage {
             let count: u64 = row[12].as_deref().expect("a number").parse().expect("a number");
             (sum + count, row[13].clone())
         })
+    }
+
+    /// To the server's process that tells the stream: stopped, it tells nothing, and nothing is cut.
+    fn signal(&self, signal: i32) {
+        let asked =
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'walsender'";
+        let process: i32 = self.straight().ask(asked).parse().unwrap();
+        // SAFETY: it only sends a signal to a process of the server that this test has started.
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+    }
+
+    /// Until the stream is heard up to this position.
+    fn until_heard(&self, position: &str) {
+        let mut server = self.straight();
+        until("it is heard", || {
+            let heard = self.status("stream_position");
+            server.ask(&format!("SELECT '{heard}'::pg_lsn >= '{position}'::pg_lsn")) == "t"
+        });
     }
 
     pub(crate) fn until_remembered(&self, client: &mut Client, text: &str, begins: &str) {
@@ -397,7 +415,7 @@ fn an_answer_that_has_not_seen_what_was_told_before_is_not_kept() {
             writer.ask("SHOW synchronous_standby_names") == "nobody"
         });
         let commits = stage.status("stream_commits");
-        writer.send(&crate::client::query(&format!("UPDATE waits SET n = {round}")));
+        writer.send(&query(&format!("UPDATE waits SET n = {round}")));
         until("it is told", || stage.status("stream_commits") != commits);
         let told = Instant::now();
         while told.elapsed() < Duration::from_millis(100) {
@@ -445,22 +463,14 @@ fn a_stream_that_is_behind_is_not_relied_on() {
     server.run("INSERT INTO behind VALUES (1, 0)");
     let read = "/* ttl:3600 */ SELECT n FROM behind";
     stage.until_remembered(&mut client, read, "SELECT n FROM behind");
-    let process: i32 = server
-        .ask("SELECT pid FROM pg_stat_activity WHERE datname = 'behind' AND backend_type = 'walsender'")
-        .parse()
-        .unwrap();
-    let signal = |signal| {
-        // SAFETY: it only sends a signal to a process of the server that this test has started.
-        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
-    };
     for round in 1..=3 {
-        signal(libc::SIGSTOP);
+        stage.signal(libc::SIGSTOP);
         server.run(&format!("UPDATE behind SET n = {round}"));
         let changed = Instant::now();
         until("it is seen", || client.ask(read) == round.to_string());
         let took = changed.elapsed();
         let why = stage.remembered("SELECT n FROM behind").1;
-        signal(libc::SIGCONT);
+        stage.signal(libc::SIGCONT);
         assert!(took < Duration::from_secs(1), "{took:?}");
         assert_eq!(why.as_deref(), Some("the database's stream is behind"));
         stage.until_remembered(&mut client, read, "SELECT n FROM behind");
@@ -695,4 +705,107 @@ fn who_cannot_listen_remembers_nothing_and_says_why() {
     until("it says why", || {
         why(&mut client) == "the database's stream: away: wal_level is not \"logical\""
     });
+}
+
+const POSITION: &str = "SELECT pg_current_wal_insert_lsn()";
+
+/// Whoever has heard of a position of the log from somebody else, by whatever way.
+#[test]
+fn what_is_asked_behind_a_position_has_seen_all_before_it() {
+    let stage = Stage::new("positions", "max_lag = \"3s\"\n");
+    let (mut client, mut other, mut server) = (stage.client(), stage.client(), stage.straight());
+    server.run("CREATE TABLE positions (id int PRIMARY KEY, n int)");
+    server.run("INSERT INTO positions VALUES (1, 0)");
+    let read = "/* ttl:3600 */ SELECT n FROM positions";
+    let behind = |position: &str| format!("/* ttl:3600 after:{position} */ SELECT n FROM positions");
+    stage.until_remembered(&mut client, read, "SELECT n FROM positions");
+    let mut old = 0;
+    for round in 1..=400 {
+        other.run(read);
+        server.run(&format!("UPDATE positions SET n = {round}"));
+        let position = server.ask(POSITION);
+        if round % 2 == 0 {
+            old += u32::from(other.ask(read) != round.to_string());
+        }
+        let told = match round % 4 < 2 {
+            true => client.ask(&behind(&position)),
+            false => {
+                let told = client.pipeline(&[whole(&behind(&position), &[])]);
+                told.value().expect("a row")
+            }
+        };
+        assert_eq!(told, round.to_string(), "behind {position}");
+    }
+    println!("without a position {old} of 200 were old");
+    // Memory answers once it is heard.
+    let position = server.ask(POSITION);
+    let by = |client: &mut Client| {
+        let rows = client.query("SHOW FOREBAY STATUS").expect("shown").rows();
+        let row = rows
+            .into_iter()
+            .find(|row| row[0].as_deref() == Some("last_answered_by"));
+        row.and_then(|row| row[1].clone()).expect("somewhere")
+    };
+    until("memory answers", || {
+        assert_eq!(client.ask(&behind(&position)), "400");
+        by(&mut client) == "cache"
+    });
+    // What will be is not heard yet.
+    for _ in 0..20 {
+        assert_eq!(client.ask(&behind("FFFFFFFF/0")), "400");
+        assert_eq!(by(&mut client), "primary");
+    }
+    // It is a comment like any other.
+    client.ask(&behind("nowhere"));
+    assert_eq!(by(&mut client), "cache");
+    // Where nothing is told: who says nothing of it is answered from memory all the same, for a while.
+    stage.signal(libc::SIGSTOP);
+    server.run("UPDATE positions SET n = 500");
+    let position = server.ask(POSITION);
+    let without = client.ask(read);
+    let told = [(); 3].map(|()| client.ask(&behind(&position)));
+    stage.signal(libc::SIGCONT);
+    assert_eq!((&*without, told), ("400", [(); 3].map(|()| "500".to_owned())));
+}
+
+/// One that was asked for before is of before, though it is answered behind.
+#[test]
+fn who_asks_behind_a_position_joins_nobody_who_has_asked_before() {
+    let joins = "[[rule]]\nname = \"joins\"\njoin = \"in flight\"\ntable = \"joining\"\n";
+    let stage = Stage::new("joining", joins);
+    let (mut first, mut second, mut server) = (stage.client(), stage.client(), stage.straight());
+    server.run("CREATE TABLE joining (id int PRIMARY KEY, n int)");
+    server.run("INSERT INTO joining VALUES (1, 0)");
+    for (round, hint) in (1..).zip(["ttl:3600", "", "ttl:3600", ""]) {
+        let slow =
+            format!("SELECT n, (SELECT count(*) FROM generate_series(1, 1000000)) FROM joining WHERE n >= -{round}");
+        let read = format!("/* {hint} */ {slow}");
+        for _ in 0..8 {
+            first.run(&read);
+        }
+        server.run(&format!("UPDATE joining SET n = {round}"));
+        until("what was told makes it old", || {
+            first.query(&read).rows()[0][0] == Some(round.to_string())
+        });
+        // Nobody has its answer: it is asked of the server.
+        server.run(&format!("UPDATE joining SET n = {round} + 100"));
+        stage.until_heard(&server.ask(POSITION));
+        // Who joins another asks the very same, and that may be what somebody has guessed.
+        let guess = format!("/* after:7FFFFFFF/0 */ {slow}");
+        first.send(&query(if hint.is_empty() { &guess } else { &read }));
+        let runs = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%generate_series%' AND pid <> pg_backend_pid()";
+        until("it runs", || server.ask(runs) == "1");
+        // Nothing is told of it before somebody asks.
+        stage.signal(libc::SIGSTOP);
+        server.run(&format!("UPDATE joining SET n = {round} + 200"));
+        let position = server.ask(POSITION);
+        let behind = match hint.is_empty() {
+            true => guess,
+            false => format!("/* {hint} after:{position} */ {slow}"),
+        };
+        let told = second.query(&behind).rows();
+        stage.signal(libc::SIGCONT);
+        assert_eq!(told[0][0], Some((round + 200).to_string()), "round {round}");
+        first.answer();
+    }
 }
