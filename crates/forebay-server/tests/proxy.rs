@@ -51,6 +51,8 @@ mod sharing;
 mod stream;
 #[path = "proxy/traps.rs"]
 mod traps;
+#[path = "proxy/windows.rs"]
+mod windows;
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;

@@ -13,12 +13,13 @@
 //! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
 //!
 //! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`watch`]
-//! what a transaction has done. The answers are in a
+//! what a transaction has done; `windows` how old an answer may be. The answers are in a
 //! [`Cache`], whose windows, flights and tags these are.
 
 pub(crate) mod does;
 pub(crate) mod question;
 pub(crate) mod watch;
+mod windows;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +32,9 @@ use tokio::sync::oneshot;
 
 use self::does::Does;
 use self::question::Question;
-pub(crate) use self::question::{Said, Unanswered, Windows};
+pub(crate) use self::question::{Said, Unanswered};
+use self::windows::Window;
+pub(crate) use self::windows::Windows;
 use crate::sharing::ask::Answer;
 
 /// Beside its bytes an answer takes about so many, with the place in the cache and what the question points to.
@@ -141,14 +144,12 @@ impl Memory {
     pub fn new(max_bytes: u64, invalidation: Invalidation) -> Self {
         let answers = Cache::builder(|question: Question| async move {
             let said = question.ask_the_server().await?;
-            let windows = match said.is_of_now {
-                true => question.windows(),
+            let window = match said.is_of_now {
+                true => question.windows().of(&said.bytes),
                 // For those alone who have waited for it.
-                false => Windows::NONE,
+                false => Window::NONE,
             };
-            let fetched = Fetched::of(said.bytes)
-                .fresh_for(windows.fresh)
-                .stale_for(windows.stale);
+            let fetched = Fetched::of(said.bytes).fresh_for(window.fresh).stale_for(window.stale);
             let tags = question.tags();
             Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
         });

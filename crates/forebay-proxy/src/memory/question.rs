@@ -7,10 +7,10 @@ use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::windows::Windows;
 use crate::sharing::unit::Steps;
 
 /// The server's answer is nothing to be remembered: an error, or none at all.
@@ -23,21 +23,6 @@ pub(crate) struct Said {
     pub(crate) bytes: Bytes,
     /// It has seen all changes that were known when it was asked for.
     pub(crate) is_of_now: bool,
-}
-
-/// For how long an answer is served, and for how long beyond that while it is asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Windows {
-    pub(crate) fresh: Duration,
-    pub(crate) stale: Duration,
-}
-
-impl Windows {
-    /// It is served to nobody.
-    pub(super) const NONE: Self = Self {
-        fresh: Duration::ZERO,
-        stale: Duration::ZERO,
-    };
 }
 
 /// What is asked.

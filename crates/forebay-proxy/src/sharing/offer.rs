@@ -348,6 +348,7 @@ impl State {
         let by_hint = hints.ttl.map(|fresh| Windows {
             fresh,
             stale: hints.stale.unwrap_or_default(),
+            missing: hints.missing,
         });
         by_hint
             .or(plan.ruled.windows)

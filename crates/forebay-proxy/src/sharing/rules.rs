@@ -40,6 +40,8 @@ pub struct Rule {
     pub fresh: Option<Duration>,
     /// For so long beyond that also, while it is asked again.
     pub stale: Option<Duration>,
+    /// In place of both, where an answer has no rows; with zero it is not remembered then.
+    pub missing: Option<Duration>,
 }
 
 /// A table, with its schema or without.
@@ -186,6 +188,16 @@ impl Rule {
         is_of(&self.user, user) && is_of(&self.database, database)
     }
 
+    /// How old an answer may be; none where it says nothing of that, or that it is not to be remembered.
+    fn windows(&self) -> Option<Windows> {
+        let fresh = self.fresh.filter(|fresh| !fresh.is_zero())?;
+        Some(Windows {
+            fresh,
+            stale: self.stale.unwrap_or_default(),
+            missing: self.missing,
+        })
+    }
+
     /// What it says of its statement in vain, if there is something.
     #[must_use]
     pub fn doubt(&self) -> Option<Doubt> {
@@ -211,7 +223,8 @@ impl Rule {
             joins,
             ignores_application,
             fresh,
-            stale,
+            stale: _,
+            missing: _,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {
@@ -226,12 +239,9 @@ impl Rule {
                 true => "share whatever their application is called".to_owned(),
                 false => "share where their application is called the same".to_owned(),
             }),
-            fresh.map(|fresh| match (fresh.is_zero(), stale) {
-                (true, _) => "are not remembered".to_owned(),
-                (false, None) => format!("are remembered for {fresh:?}"),
-                (false, Some(stale)) => {
-                    format!("are remembered for {fresh:?}, and for {stale:?} while they are asked again")
-                }
+            fresh.map(|_| match self.windows() {
+                None => "are not remembered".to_owned(),
+                Some(windows) => format!("are remembered {windows}"),
             }),
         ];
         let of = [
@@ -323,14 +333,8 @@ impl Rules {
         let batch_by = first(|rule| rule.batch.is_some());
         let joins_by = first(|rule| rule.joins.is_some());
         let fresh_by = first(|rule| rule.fresh.is_some());
-        let windows = fresh_by.and_then(|at| {
-            let rule = &self.all[at];
-            let fresh = rule.fresh.filter(|fresh| !fresh.is_zero())?;
-            let stale = rule.stale.unwrap_or_default();
-            Some(Windows { fresh, stale })
-        });
         Ruled {
-            windows,
+            windows: fresh_by.and_then(|at| self.all[at].windows()),
             fresh_by,
             batch: batch_by.and_then(|at| self.all[at].batch),
             joins: joins_by.and_then(|at| self.all[at].joins).unwrap_or(false),
@@ -389,6 +393,7 @@ mod tests {
             Rule {
                 fresh: Some(5 * MS),
                 stale: Some(7 * MS),
+                missing: Some(MS),
                 application: Some("shop".to_owned()),
                 ..Rule::default()
             },
@@ -402,11 +407,13 @@ mod tests {
         let windows = |application: Option<&str>, touches: &Touches| {
             let ruled = rules.of_application(application).ruled("SELECT 1", Some(touches));
             ruled.was_remembered();
-            ruled.windows.map(|windows| (windows.fresh, windows.stale))
+            ruled
+                .windows
+                .map(|windows| (windows.fresh, windows.stale, windows.missing))
         };
         let read = reading(&["app", "price", "t"], &[]);
-        assert_eq!(windows(None, &read), Some((MS, Duration::ZERO)), "no function");
-        assert_eq!(windows(Some("shop"), &read), Some((5 * MS, 7 * MS)));
+        assert_eq!(windows(None, &read), Some((MS, Duration::ZERO, None)), "no function");
+        assert_eq!(windows(Some("shop"), &read), Some((5 * MS, 7 * MS, Some(MS))));
         assert_eq!(windows(Some("shop"), &reading(&["app", "price"], &["price"])), None);
         assert_eq!(windows(Some("other"), &reading(&["u"], &[])), None);
         let counted: Vec<u64> = rules

@@ -47,6 +47,8 @@ pub struct RuleSettings {
     pub fresh: Option<Span>,
     /// How much older, while it is asked again.
     pub stale: Option<Span>,
+    /// How old it may be in place of both, where it has no rows.
+    pub missing: Option<Span>,
 }
 
 /// By what remembered answers are known to be old.
@@ -121,6 +123,7 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
                 .map(|application| application == ApplicationOption::Ignored),
             fresh: settings.fresh.map(|Span(span)| span),
             stale: settings.stale.map(|Span(span)| span),
+            missing: settings.missing.map(|Span(span)| span),
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
@@ -129,8 +132,18 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
         if rule.ignores_application.is_some() && (is_of_statements || rule.application.is_some()) {
             return Err(wrong("application_name", "is of sessions, not of statements"));
         }
-        if rule.stale.is_some() && rule.fresh.is_none_or(|fresh| fresh.is_zero()) {
-            return Err(wrong("stale", "is beyond fresh, which is not given"));
+        let of_fresh = [
+            ("stale", rule.stale.is_some(), "is beyond fresh, which is not given"),
+            (
+                "missing",
+                rule.missing.is_some(),
+                "is in place of fresh, which is not given",
+            ),
+        ];
+        if rule.fresh.is_none_or(|fresh| fresh.is_zero())
+            && let Some((option, _, why)) = of_fresh.into_iter().find(|(_, is_given, _)| *is_given)
+        {
+            return Err(wrong(option, why));
         }
         let says_nothing = rule.batch.is_none() && rule.joins.is_none() && rule.fresh.is_none();
         if says_nothing && rule.ignores_application.is_none() {

@@ -466,6 +466,16 @@ fn rules_say_something_of_something() {
             5,
             "application_name: of rule \"visits\" is of sessions",
         ),
+        (
+            format!("{rule}join = \"unsent\"\nstale = \"1h\""),
+            5,
+            "stale: of rule \"visits\" is beyond fresh, which is not given",
+        ),
+        (
+            format!("{rule}fresh = \"0\"\nmissing = \"1s\""),
+            5,
+            "missing: of rule \"visits\" is in place of fresh, which is not given",
+        ),
     ] {
         let error = of(&text).unwrap_err().to_string();
         assert!(error.contains(&format!(", line {line}: {told}")), "{text}: {error}");

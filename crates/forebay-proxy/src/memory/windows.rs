@@ -1,0 +1,128 @@
+//! Windows: how old an answer may be, as a hint or a rule says it.
+//!
+//! Promises: no answer is fresh for longer than was said of what it is. Knows no cache.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::frames::{Frame, HEADER_BYTES, frame};
+
+/// What a server says at the end of a read that found nothing.
+const NO_ROWS: &[u8] = b"SELECT 0\0";
+
+/// For how long an answer is served, and for how long beyond that while it is asked again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Windows {
+    pub(crate) fresh: Duration,
+    pub(crate) stale: Duration,
+    /// In place of both, where there are no rows.
+    pub(crate) missing: Option<Duration>,
+}
+
+/// The same of one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) fresh: Duration,
+    pub(super) stale: Duration,
+}
+
+impl Window {
+    /// It is served to nobody.
+    pub(super) const NONE: Self = Self {
+        fresh: Duration::ZERO,
+        stale: Duration::ZERO,
+    };
+}
+
+impl Windows {
+    /// Those of this answer.
+    pub(super) fn of(&self, said: &[u8]) -> Window {
+        match self.missing.filter(|_| has_no_rows(said)) {
+            Some(fresh) => Window {
+                fresh,
+                stale: Duration::ZERO,
+            },
+            None => Window {
+                fresh: self.fresh,
+                stale: self.stale,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Windows {
+    /// Behind "are remembered".
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "for {:?}", self.fresh)?;
+        match self.missing {
+            None => {}
+            Some(Duration::ZERO) => formatter.write_str(" (not at all without rows)")?,
+            Some(missing) => write!(formatter, " (for {missing:?} without rows)")?,
+        }
+        if !self.stale.is_zero() {
+            write!(formatter, ", and for {:?} while they are asked again", self.stale)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a server that says this has found nothing.
+fn has_no_rows(mut said: &[u8]) -> bool {
+    while let Ok(Some(Frame { tag, length })) = frame(said) {
+        match tag {
+            b'D' => return false,
+            b'C' => return said.get(HEADER_BYTES..length) == Some(NO_ROWS),
+            _ => said = said.get(length..).unwrap_or_default(),
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+
+    use super::*;
+    use crate::frames::put;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn said(messages: &[(u8, &[u8])]) -> BytesMut {
+        let mut out = BytesMut::new();
+        for (tag, body) in messages {
+            put(&mut out, *tag, &[*body]);
+        }
+        out
+    }
+
+    #[test]
+    fn an_answer_without_rows_has_a_window_of_its_own() {
+        let rows = said(&[(b'T', b"\0\0"), (b'D', b"\0\0"), (b'C', b"SELECT 1\0")]);
+        let none = said(&[(b'2', b""), (b'T', b"\0\0"), (b'C', b"SELECT 0\0")]);
+        let windows = Windows {
+            fresh: 60 * SECOND,
+            stale: 3600 * SECOND,
+            missing: Some(5 * SECOND),
+        };
+        let of = |windows: &Windows, said: &[u8]| {
+            let Window { fresh, stale } = windows.of(said);
+            (fresh.as_secs(), stale.as_secs())
+        };
+        assert_eq!(of(&windows, &rows), (60, 3600));
+        assert_eq!(of(&windows, &none), (5, 0));
+        let of_all = Windows {
+            missing: None,
+            ..windows
+        };
+        assert_eq!(of(&of_all, &none), (60, 3600));
+        // What says nothing of rows, or is no answer at all, is none of them.
+        for other in [
+            said(&[(b'C', b"SHOW\0")]),
+            said(&[(b'C', b"SELECT 01\0")]),
+            said(&[]),
+            none[..none.len() - 1].into(),
+        ] {
+            assert_eq!(of(&windows, &other), (60, 3600));
+        }
+    }
+}

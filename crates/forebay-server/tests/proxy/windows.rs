@@ -1,0 +1,80 @@
+//! How old remembered answers may be, by what rules and hints say of single ones, beside the PostgreSQL that would have answered.
+
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, bind, execute, parse};
+use crate::crowd::until;
+use crate::memory::{remembered, remembering, until_remembered};
+use crate::{at, postgres, straight};
+
+/// Waits for a window to pass, which is by the clock.
+#[allow(clippy::disallowed_methods, reason = "there is nothing to wait for but the time")]
+pub(crate) fn pass(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// What the console says of the rules.
+fn said_of_rules(admin: &mut Client) -> Vec<String> {
+    let shown = admin.query("SHOW FOREBAY RULES").expect("shown").rows();
+    shown.iter().map(|row| row[1].clone().expect("a text")).collect()
+}
+
+/// Those that are there are remembered for an hour, and those that are not for a second.
+#[test]
+fn what_has_no_rows_has_a_window_of_its_own() {
+    let reloadable = remembering(
+        "invalidate = \"none\"\n[[rule]]\nname = \"lookups\"\ntable = \"lookups\"\nfresh = \"1h\"\nstale = \"1h\"\nmissing = \"1s\"\n",
+    );
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE lookups (id int, n int)");
+    server.run("INSERT INTO lookups VALUES (1, 10)");
+    let by_text = |id: u32| format!("SELECT n FROM lookups WHERE id = {id}");
+    until_remembered(&mut client, &mut admin, &by_text(1), "SELECT n FROM lookups");
+    client.pipeline(&[parse("lookup", "SELECT n, id FROM lookups WHERE id = $1")]);
+    let asked = |client: &mut Client, id: &str| {
+        let told = client.pipeline(&[bind("", "lookup", &[id]), execute("", 0)]);
+        told.value().unwrap_or_default()
+    };
+    until("it is remembered", || {
+        asked(&mut client, "1");
+        remembered(&mut admin, "SELECT n, id FROM lookups").0 > 0
+    });
+    for round in 2..5 {
+        let id = round.to_string();
+        assert!(client.query(&by_text(round)).rows().is_empty());
+        assert_eq!(asked(&mut client, &id), "");
+        server.run(&format!("INSERT INTO lookups VALUES ({round}, {round}0)"));
+        let begun = Instant::now();
+        // Some while it is told again, and not beyond that while somebody asks.
+        let before = remembered(&mut admin, "SELECT n").0;
+        assert!(client.query(&by_text(round)).rows().is_empty());
+        assert_eq!(asked(&mut client, &id), "");
+        if begun.elapsed() < Duration::from_millis(500) {
+            assert_eq!(remembered(&mut admin, "SELECT n").0, before + 2);
+        }
+        pass(Duration::from_millis(1100));
+        assert_eq!(client.ask(&by_text(round)), format!("{round}0"));
+        assert_eq!(asked(&mut client, &id), format!("{round}0"));
+        // Now there is something.
+        server.run(&format!("UPDATE lookups SET n = 7 WHERE id = {round}"));
+        pass(Duration::from_millis(1100));
+        assert_eq!(client.ask(&by_text(round)), format!("{round}0"));
+        assert_eq!(asked(&mut client, &id), format!("{round}0"));
+    }
+    let wanted = "statements that name lookups are remembered for 3600s (for 1s without rows), and for 3600s while they are asked again";
+    assert_eq!(said_of_rules(&mut admin), [wanted]);
+    // By a hint the same, and not at all.
+    for (hint, is_told) in [("missing:3600", true), ("missing:0", false)] {
+        let read = format!("/* ttl:3600 {hint} */ SELECT id FROM lookups WHERE id = 9");
+        for _ in 0..3 {
+            assert!(client.query(&read).rows().is_empty());
+        }
+        server.run("INSERT INTO lookups VALUES (9, 90)");
+        for _ in 0..3 {
+            assert_eq!(client.query(&read).rows().is_empty(), is_told, "{hint}");
+        }
+        server.run("DELETE FROM lookups WHERE id = 9");
+    }
+    server.run("DROP TABLE lookups");
+}
