@@ -145,7 +145,7 @@ impl Memory {
         let answers = Cache::builder(|question: Question| async move {
             let said = question.ask_the_server().await?;
             let window = match said.is_of_now {
-                true => question.windows().of(&said.bytes),
+                true => question.windows().of(&said.bytes, rand::random()),
                 // For those alone who have waited for it.
                 false => Window::NONE,
             };

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use crate::frames::{Frame, HEADER_BYTES, frame};
 
+/// The whole of a share.
+const WHOLE: u32 = 1_000_000;
 /// What a server says at the end of a read that found nothing.
 const NO_ROWS: &[u8] = b"SELECT 0\0";
 
@@ -17,6 +19,8 @@ pub(crate) struct Windows {
     pub(crate) stale: Duration,
     /// In place of both, where there are no rows.
     pub(crate) missing: Option<Duration>,
+    /// The first window of each answer is shorter by up to this share of it, in millionths; for what is taken off the answer is stale.
+    pub(crate) jitter: u32,
 }
 
 /// The same of one answer.
@@ -35,17 +39,18 @@ impl Window {
 }
 
 impl Windows {
-    /// Those of this answer.
-    pub(super) fn of(&self, said: &[u8]) -> Window {
-        match self.missing.filter(|_| has_no_rows(said)) {
-            Some(fresh) => Window {
-                fresh,
-                stale: Duration::ZERO,
-            },
-            None => Window {
-                fresh: self.fresh,
-                stale: self.stale,
-            },
+    /// Those of this answer, by any number from 0 to 1.
+    pub(super) fn of(&self, said: &[u8], chance: f64) -> Window {
+        let (fresh, stale) = match self.missing.filter(|_| has_no_rows(said)) {
+            Some(missing) => (missing, Duration::ZERO),
+            None => (self.fresh, self.stale),
+        };
+        let off = fresh
+            .mul_f64(chance * f64::from(self.jitter) / f64::from(WHOLE))
+            .min(fresh);
+        Window {
+            fresh: fresh - off,
+            stale: stale + off,
         }
     }
 }
@@ -58,6 +63,10 @@ impl fmt::Display for Windows {
             None => {}
             Some(Duration::ZERO) => formatter.write_str(" (not at all without rows)")?,
             Some(missing) => write!(formatter, " (for {missing:?} without rows)")?,
+        }
+        if self.jitter > 0 {
+            let percent = f64::from(self.jitter) * 100.0 / f64::from(WHOLE);
+            write!(formatter, ", each for up to {percent}% less")?;
         }
         if !self.stale.is_zero() {
             write!(formatter, ", and for {:?} while they are asked again", self.stale)?;
@@ -103,9 +112,10 @@ mod tests {
             fresh: 60 * SECOND,
             stale: 3600 * SECOND,
             missing: Some(5 * SECOND),
+            ..Windows::default()
         };
         let of = |windows: &Windows, said: &[u8]| {
-            let Window { fresh, stale } = windows.of(said);
+            let Window { fresh, stale } = windows.of(said, 1.0);
             (fresh.as_secs(), stale.as_secs())
         };
         assert_eq!(of(&windows, &rows), (60, 3600));
@@ -123,6 +133,64 @@ mod tests {
             none[..none.len() - 1].into(),
         ] {
             assert_eq!(of(&windows, &other), (60, 3600));
+        }
+    }
+
+    /// Where they are told while they are asked again, nobody is told one that is older for it.
+    #[test]
+    fn windows_are_shorter_by_chance_and_never_longer() {
+        let windows = Windows {
+            fresh: 100 * SECOND,
+            stale: 10 * SECOND,
+            missing: Some(20 * SECOND),
+            jitter: WHOLE / 4,
+        };
+        let none = said(&[(b'C', b"SELECT 0\0")]);
+        for (chance, of_rows, of_none) in [
+            (0.0, (100, 10), (20, 0)),
+            (0.5, (88, 22), (18, 2)),
+            (1.0, (75, 35), (15, 5)),
+        ] {
+            let of = |said: &[u8]| {
+                let Window { fresh, stale } = windows.of(said, chance);
+                (fresh.as_secs_f64().ceil() as u64, stale.as_secs_f64().floor() as u64)
+            };
+            assert_eq!((of(b""), of(&none)), (of_rows, of_none), "{chance}");
+        }
+        let all = Windows {
+            jitter: WHOLE,
+            ..windows
+        };
+        let Window { fresh, stale } = all.of(b"", 1.0);
+        assert_eq!((fresh, stale), (Duration::ZERO, 110 * SECOND));
+    }
+
+    #[test]
+    fn what_is_said_is_told() {
+        let windows = Windows {
+            fresh: 60 * SECOND,
+            ..Windows::default()
+        };
+        for (windows, told) in [
+            (windows, "for 60s"),
+            (
+                Windows {
+                    missing: Some(Duration::ZERO),
+                    jitter: WHOLE / 8,
+                    ..windows
+                },
+                "for 60s (not at all without rows), each for up to 12.5% less",
+            ),
+            (
+                Windows {
+                    stale: SECOND,
+                    missing: Some(5 * SECOND),
+                    ..windows
+                },
+                "for 60s (for 5s without rows), and for 1s while they are asked again",
+            ),
+        ] {
+            assert_eq!(windows.to_string(), told);
         }
     }
 }

@@ -349,6 +349,7 @@ impl State {
             fresh,
             stale: hints.stale.unwrap_or_default(),
             missing: hints.missing,
+            ..Windows::default()
         });
         by_hint
             .or(plan.ruled.windows)

@@ -42,6 +42,8 @@ pub struct Rule {
     pub stale: Option<Duration>,
     /// In place of both, where an answer has no rows; with zero it is not remembered then.
     pub missing: Option<Duration>,
+    /// The first of these is shorter for each answer, by up to this share of it, in millionths: those that are made together are not asked again together.
+    pub jitter: Option<u32>,
 }
 
 /// A table, with its schema or without.
@@ -195,6 +197,7 @@ impl Rule {
             fresh,
             stale: self.stale.unwrap_or_default(),
             missing: self.missing,
+            jitter: self.jitter.unwrap_or_default(),
         })
     }
 
@@ -225,6 +228,7 @@ impl Rule {
             fresh,
             stale: _,
             missing: _,
+            jitter: _,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {

@@ -14,7 +14,7 @@ use forebay_proxy::{Invalidation, Listening};
 use serde::Deserialize;
 
 use super::error::{OptionsError, value_in};
-use super::quantity::Span;
+use super::quantity::{Share, Span};
 
 /// Nobody waits longer for company.
 const BATCH_MAX: Duration = Duration::from_secs(1);
@@ -49,6 +49,8 @@ pub struct RuleSettings {
     pub stale: Option<Span>,
     /// How old it may be in place of both, where it has no rows.
     pub missing: Option<Span>,
+    /// By which share of it the fresh window of an answer may be shorter, as it comes.
+    pub jitter: Option<Share>,
 }
 
 /// By what remembered answers are known to be old.
@@ -124,6 +126,7 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
             fresh: settings.fresh.map(|Span(span)| span),
             stale: settings.stale.map(|Span(span)| span),
             missing: settings.missing.map(|Span(span)| span),
+            jitter: settings.jitter.map(|Share(millionths)| millionths),
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
@@ -139,6 +142,7 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
                 rule.missing.is_some(),
                 "is in place of fresh, which is not given",
             ),
+            ("jitter", rule.jitter.is_some(), "is of fresh, which is not given"),
         ];
         if rule.fresh.is_none_or(|fresh| fresh.is_zero())
             && let Some((option, _, why)) = of_fresh.into_iter().find(|(_, is_given, _)| *is_given)

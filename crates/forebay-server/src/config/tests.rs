@@ -476,6 +476,11 @@ fn rules_say_something_of_something() {
             5,
             "missing: of rule \"visits\" is in place of fresh, which is not given",
         ),
+        (
+            format!("{rule}application_name = \"ignored\"\njitter = 0.1"),
+            5,
+            "jitter: of rule \"visits\" is of fresh, which is not given",
+        ),
     ] {
         let error = of(&text).unwrap_err().to_string();
         assert!(error.contains(&format!(", line {line}: {told}")), "{text}: {error}");
@@ -484,6 +489,18 @@ fn rules_say_something_of_something() {
     assert!(
         unknown.contains("line 4") && unknown.contains("`in flight` or `unsent`"),
         "{unknown}"
+    );
+    let share = of(&format!("{rule}fresh = \"1min\"\njitter = 10"))
+        .unwrap_err()
+        .to_string();
+    assert!(share.contains("line 5") && share.contains("10 is no share"), "{share}");
+    let whole = of(&format!("{rule}fresh = \"1min\"\njitter = 1"))
+        .unwrap()
+        .proxy
+        .unwrap();
+    assert_eq!(
+        whole.rules[0].to_string(),
+        "visits: statements are remembered for 60s, each for up to 100% less"
     );
     let (_file, path) = file(&format!("{rule}batch = \"0\""));
     let error = options(&["--config", &path]).unwrap_err().to_string();

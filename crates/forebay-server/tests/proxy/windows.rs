@@ -78,3 +78,45 @@ fn what_has_no_rows_has_a_window_of_its_own() {
     }
     server.run("DROP TABLE lookups");
 }
+
+/// They are made together, and asked again one after the other.
+#[test]
+fn what_is_remembered_together_is_not_asked_again_together() {
+    const KEYS: u32 = 40;
+    let reloadable = remembering(
+        "invalidate = \"none\"\n[[rule]]\nname = \"spread\"\ntable = \"spread\"\nfresh = \"8s\"\njitter = 1.0\n\
+         [[rule]]\nname = \"even\"\ntable = \"even\"\nfresh = \"8s\"\n",
+    );
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    for table in ["spread", "even"] {
+        server.run(&format!(
+            "CREATE TABLE {table} AS SELECT id, 1 n FROM generate_series(1, {KEYS}) id"
+        ));
+        let first = format!("SELECT n FROM {table} WHERE id = 0");
+        until_remembered(&mut client, &mut admin, &first, &format!("SELECT n FROM {table}"));
+    }
+    let asked = |client: &mut Client, table: &str| {
+        let told = (1..=KEYS).map(|id| client.ask(&format!("SELECT n FROM {table} WHERE id = {id}")));
+        told.filter(|told| told == "2").count()
+    };
+    let begun = Instant::now();
+    for table in ["spread", "even"] {
+        assert_eq!(asked(&mut client, table), 0);
+        server.run(&format!("UPDATE {table} SET n = 2"));
+    }
+    // Who finds one that is not fresh is told it, and has it asked again.
+    pass(Duration::from_secs(4).saturating_sub(begun.elapsed()));
+    let mut again = 0;
+    for _ in 0..3 {
+        again = asked(&mut client, "spread");
+    }
+    let even = asked(&mut client, "even");
+    assert!(begun.elapsed() < Duration::from_secs(8), "it took too long to tell");
+    assert!((1..KEYS as usize).contains(&again), "{again} of {KEYS}");
+    assert_eq!(even, 0);
+    until("all are asked again", || {
+        asked(&mut client, "spread") + asked(&mut client, "even") == 2 * KEYS as usize
+    });
+    server.run("DROP TABLE spread, even");
+}
