@@ -382,7 +382,7 @@ impl Console {
                         some(counted.remembered),
                         match pool.remembers() {
                             true => (plan.why_not_remembered().or_else(of_session))
-                                .or_else(|| pool.listener()?.why_not(&plan.tables())),
+                                .or_else(|| pool.listener()?.why_not(&plan.tables(), plan.max_lag())),
                             false => Some("nothing is remembered: there is no memory for it".to_owned()),
                         },
                     ];

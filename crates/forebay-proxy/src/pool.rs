@@ -361,10 +361,10 @@ impl Pool {
         self.terms.read().listener.clone()
     }
 
-    /// Whether nobody is to listen to the database, or somebody hears all that happens to these tables.
-    pub(crate) fn hears(&self, tables: &[Arc<str>]) -> bool {
+    /// Whether nobody is to listen to the database, or somebody hears all that happens to these tables, so late at the most, or as late as for all.
+    pub(crate) fn hears(&self, tables: &[Arc<str>], max_lag: Option<Duration>) -> bool {
         let listener = &self.terms.read().listener;
-        listener.as_ref().is_none_or(|listener| listener.hears(tables))
+        listener.as_ref().is_none_or(|listener| listener.hears(tables, max_lag))
     }
 
     /// Rows were changed, or may have been; to be said before its client is told.

@@ -472,12 +472,14 @@ impl Upstream {
         all.retain(|_, listener| listener.strong_count() > 0);
         let user = options.config.user.as_deref().unwrap_or_default();
         let connector = settings.connector(user, database)?;
+        let of_database = options.rules.iter().filter(|rule| rule.is_at(database));
         let listener = Arc::new(Listener::new(
             place_of(connector.config()),
             connector,
             memory.clone(),
             self.effects(database),
             listening.clone(),
+            of_database.filter_map(|rule| rule.max_lag).min(),
         ));
         all.insert(database.to_owned(), Arc::downgrade(&listener));
         Ok(Some(listener))

@@ -21,6 +21,8 @@ pub(crate) struct Windows {
     pub(crate) missing: Option<Duration>,
     /// The first window of each answer is shorter by up to this share of it, in millionths; for what is taken off the answer is stale.
     pub(crate) jitter: u32,
+    /// They are served only where the database is listened to and nothing is missing that is older than this; none: as for all.
+    pub(crate) max_lag: Option<Duration>,
 }
 
 /// The same of one answer.
@@ -70,6 +72,9 @@ impl fmt::Display for Windows {
         }
         if !self.stale.is_zero() {
             write!(formatter, ", and for {:?} while they are asked again", self.stale)?;
+        }
+        if let Some(max_lag) = self.max_lag {
+            write!(formatter, ", where the stream is {max_lag:?} behind at the most")?;
         }
         Ok(())
     }
@@ -144,6 +149,7 @@ mod tests {
             stale: 10 * SECOND,
             missing: Some(20 * SECOND),
             jitter: WHOLE / 4,
+            ..Windows::default()
         };
         let none = said(&[(b'C', b"SELECT 0\0")]);
         for (chance, of_rows, of_none) in [
@@ -185,9 +191,10 @@ mod tests {
                 Windows {
                     stale: SECOND,
                     missing: Some(5 * SECOND),
+                    max_lag: Some(SECOND / 5),
                     ..windows
                 },
-                "for 60s (for 5s without rows), and for 1s while they are asked again",
+                "for 60s (for 5s without rows), and for 1s while they are asked again, where the stream is 200ms behind at the most",
             ),
         ] {
             assert_eq!(windows.to_string(), told);

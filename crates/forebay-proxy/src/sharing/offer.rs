@@ -243,7 +243,7 @@ impl State {
         if let Some(windows) = windows.filter(|_| may_be_carried)
             && let Some((memory, place)) = self.pool.memory()
             && let Some(tables) = plan.may_be_remembered(keeps_numbers)
-            && self.pool.hears(&tables)
+            && self.pool.hears(&tables, windows.max_lag)
             && let Some(key) = key_of(&company, &asked, statement.as_deref(), windows)
         {
             let fill = Fill {

@@ -364,6 +364,11 @@ impl Plan {
         }
     }
 
+    /// How late the database's stream may be by what rules say; none: as for all.
+    pub(crate) fn max_lag(&self) -> Option<Duration> {
+        self.ruled.windows?.max_lag
+    }
+
     /// What it does to rows, after so many changes of tables.
     pub(crate) fn does(&self, schema_changes: u64) -> Does {
         if self.schema_changes() != schema_changes {

@@ -44,6 +44,8 @@ pub struct Rule {
     pub missing: Option<Duration>,
     /// The first of these is shorter for each answer, by up to this share of it, in millionths: those that are made together are not asked again together.
     pub jitter: Option<u32>,
+    /// Where the database is listened to, it may be this late; none: as for all.
+    pub max_lag: Option<Duration>,
 }
 
 /// A table, with its schema or without.
@@ -186,8 +188,12 @@ impl Ruled {
 impl Rule {
     /// Whether it may be of a statement of this user at this database.
     pub(crate) fn is_of(&self, user: &str, database: &str) -> bool {
-        let is_of = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
-        is_of(&self.user, user) && is_of(&self.database, database)
+        self.user.as_ref().is_none_or(|own| own == user) && self.is_at(database)
+    }
+
+    /// Whether it may be of a statement at this database.
+    pub(crate) fn is_at(&self, database: &str) -> bool {
+        self.database.as_ref().is_none_or(|own| own == database)
     }
 
     /// How old an answer may be; none where it says nothing of that, or that it is not to be remembered.
@@ -198,6 +204,7 @@ impl Rule {
             stale: self.stale.unwrap_or_default(),
             missing: self.missing,
             jitter: self.jitter.unwrap_or_default(),
+            max_lag: self.max_lag,
         })
     }
 
@@ -229,6 +236,7 @@ impl Rule {
             stale: _,
             missing: _,
             jitter: _,
+            max_lag: _,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {

@@ -16,6 +16,9 @@ use serde::Deserialize;
 use super::error::{OptionsError, value_in};
 use super::quantity::{Share, Span};
 
+/// The stream's lag is not known any finer.
+pub(super) const MAX_LAG_MIN: Duration = Duration::from_millis(20);
+
 /// Nobody waits longer for company.
 const BATCH_MAX: Duration = Duration::from_secs(1);
 
@@ -51,6 +54,8 @@ pub struct RuleSettings {
     pub missing: Option<Span>,
     /// By which share of it the fresh window of an answer may be shorter, as it comes.
     pub jitter: Option<Share>,
+    /// How late what the database tells of its changes may be, in place of what holds for all.
+    pub max_lag: Option<Span>,
 }
 
 /// By what remembered answers are known to be old.
@@ -98,8 +103,8 @@ pub enum ApplicationOption {
     Heeded,
 }
 
-/// All of them, in their order.
-pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
+/// All of them, in their order, where remembered answers are known to be old by this.
+pub(super) fn all(all: &[RuleSettings], invalidation: &Invalidation) -> Result<Arc<[Rule]>, OptionsError> {
     let mut names = HashSet::new();
     let mut rules = Vec::new();
     for settings in all {
@@ -127,6 +132,7 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
             stale: settings.stale.map(|Span(span)| span),
             missing: settings.missing.map(|Span(span)| span),
             jitter: settings.jitter.map(|Share(millionths)| millionths),
+            max_lag: settings.max_lag.map(|Span(span)| span),
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
@@ -143,11 +149,22 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
                 "is in place of fresh, which is not given",
             ),
             ("jitter", rule.jitter.is_some(), "is of fresh, which is not given"),
+            (
+                "max_lag",
+                rule.max_lag.is_some(),
+                "is of what is fresh, which is not given",
+            ),
         ];
         if rule.fresh.is_none_or(|fresh| fresh.is_zero())
             && let Some((option, _, why)) = of_fresh.into_iter().find(|(_, is_given, _)| *is_given)
         {
             return Err(wrong(option, why));
+        }
+        match (rule.max_lag, invalidation) {
+            (None, _) => {}
+            (Some(max_lag), _) if max_lag < MAX_LAG_MIN => return Err(wrong("max_lag", "must be 20ms at least")),
+            (Some(_), Invalidation::Stream(_)) => {}
+            (Some(_), _) => return Err(wrong("max_lag", "means something only with invalidate = \"stream\"")),
         }
         let says_nothing = rule.batch.is_none() && rule.joins.is_none() && rule.fresh.is_none();
         if says_nothing && rule.ignores_application.is_none() {

@@ -419,7 +419,7 @@ fn users_have_bounds_and_certificates_of_their_own() {
 #[test]
 fn rules_say_something_of_something() {
     let of = |text: &str| -> Result<Options, OptionsError> {
-        let (_file, path) = file(&format!("upstream = \"postgresql://db/x\"\n{text}"));
+        let (_file, path) = file(&format!("upstream = \"postgresql://db@db/x\"\n{text}"));
         options(&["--config", &path])
     };
     let rule = "[[rule]]\nname = \"visits\"\n";
@@ -480,6 +480,21 @@ fn rules_say_something_of_something() {
             format!("{rule}application_name = \"ignored\"\njitter = 0.1"),
             5,
             "jitter: of rule \"visits\" is of fresh, which is not given",
+        ),
+        (
+            format!("{rule}fresh = \"1min\"\nmax_lag = \"1s\""),
+            5,
+            "max_lag: of rule \"visits\" means something only with invalidate = \"stream\"",
+        ),
+        (
+            format!("invalidate = \"stream\"\n{rule}fresh = \"1min\"\nmax_lag = \"19ms\""),
+            6,
+            "max_lag: of rule \"visits\" must be 20ms at least",
+        ),
+        (
+            format!("invalidate = \"stream\"\n{rule}join = \"unsent\"\nmax_lag = \"1s\""),
+            6,
+            "max_lag: of rule \"visits\" is of what is fresh, which is not given",
         ),
     ] {
         let error = of(&text).unwrap_err().to_string();

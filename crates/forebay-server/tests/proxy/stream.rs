@@ -43,7 +43,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    fn new(name: &'static str, lines: &str) -> Self {
+    pub(crate) fn new(name: &'static str, lines: &str) -> Self {
         Self::at(shared(), name, lines)
     }
 
@@ -73,6 +73,16 @@ impl Stage {
 
     pub(crate) fn straight(&self) -> Client {
         connect(self.server.address(), "postgres", self.name)
+    }
+
+    /// Stops the server's process that tells the stream, or has it go on.
+    pub(crate) fn signal_stream(&self, signal: i32) {
+        let process = self.straight().ask(&format!(
+            "SELECT pid FROM pg_stat_activity WHERE datname = '{}' AND backend_type = 'walsender'",
+            self.name
+        ));
+        // SAFETY: it only sends a signal to a process of a server that the tests have started.
+        assert_eq!(unsafe { libc::kill(process.parse().unwrap(), signal) }, 0);
     }
 
     /// What the console says of it.
@@ -441,22 +451,14 @@ fn a_stream_that_is_behind_is_not_relied_on() {
     server.run("INSERT INTO behind VALUES (1, 0)");
     let read = "/* ttl:3600 */ SELECT n FROM behind";
     stage.until_remembered(&mut client, read, "SELECT n FROM behind");
-    let process: i32 = server
-        .ask("SELECT pid FROM pg_stat_activity WHERE datname = 'behind' AND backend_type = 'walsender'")
-        .parse()
-        .unwrap();
-    let signal = |signal| {
-        // SAFETY: it only sends a signal to a process of the server that this test has started.
-        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
-    };
     for round in 1..=3 {
-        signal(libc::SIGSTOP);
+        stage.signal_stream(libc::SIGSTOP);
         server.run(&format!("UPDATE behind SET n = {round}"));
         let changed = Instant::now();
         until("it is seen", || client.ask(read) == round.to_string());
         let took = changed.elapsed();
         let why = stage.remembered("SELECT n FROM behind").1;
-        signal(libc::SIGCONT);
+        stage.signal_stream(libc::SIGCONT);
         assert!(took < Duration::from_secs(1), "{took:?}");
         assert_eq!(why.as_deref(), Some("the database's stream is behind"));
         stage.until_remembered(&mut client, read, "SELECT n FROM behind");

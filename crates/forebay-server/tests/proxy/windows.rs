@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::client::{Client, bind, execute, parse};
 use crate::crowd::until;
 use crate::memory::{remembered, remembering, until_remembered};
+use crate::stream::Stage;
 use crate::{at, postgres, straight};
 
 /// Waits for a window to pass, which is by the clock.
@@ -119,4 +120,73 @@ fn what_is_remembered_together_is_not_asked_again_together() {
         asked(&mut client, "spread") + asked(&mut client, "even") == 2 * KEYS as usize
     });
     server.run("DROP TABLE spread, even");
+}
+
+/// Rules that bear less than the option says, and more; the server's process that tells the stream is stopped, so that nothing is told.
+#[test]
+fn a_rule_says_how_late_the_stream_may_be() {
+    let stage = Stage::new(
+        "lags",
+        "max_lag = \"3s\"\n[[rule]]\nname = \"tight\"\ntable = \"tight\"\nfresh = \"1h\"\nmax_lag = \"200ms\"\n\
+         [[rule]]\nname = \"loose\"\ntable = \"loose\"\nfresh = \"1h\"\nmax_lag = \"1h\"\n",
+    );
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    let tables = ["tight", "usual", "loose"];
+    let read = |table: &str| format!("SELECT n FROM {table}");
+    let asked = |table: &str| match table {
+        "usual" => format!("/* ttl:3600 */ {}", read(table)),
+        table => read(table),
+    };
+    for table in tables {
+        server.run(&format!("CREATE TABLE {table} (id int PRIMARY KEY, n int)"));
+        server.run(&format!("INSERT INTO {table} VALUES (1, 0)"));
+    }
+    // What is published for one makes the answers of all old.
+    for table in tables.iter().chain(&tables) {
+        stage.until_remembered(&mut client, &asked(table), &read(table));
+    }
+    let looks = || stage.status("stream_catalog_looks").parse::<u64>().unwrap();
+    let before = looks();
+    until("it is looked at", || looks() > before + 1);
+    for table in tables {
+        stage.until_remembered(&mut client, &asked(table), &read(table));
+    }
+    // The log's end is asked for often enough for the least of them.
+    let (before, begun, mut count) = (stage.remembered(&read("tight")).0, Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(2) {
+        client.run(&asked("tight"));
+        count += 1;
+    }
+    let known = stage.remembered(&read("tight")).0 - before;
+    assert!(known * 10 > count * 8, "{known} of {count}");
+    stage.signal_stream(libc::SIGSTOP);
+    let stopped = Instant::now();
+    for table in tables {
+        server.run(&format!("UPDATE {table} SET n = 1"));
+    }
+    until("the one that bears least is asked of the database", || {
+        client.ask(&asked("tight")) == "1"
+    });
+    let (usual, took) = (client.ask(&asked("usual")), stopped.elapsed());
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(usual, "0");
+    let why = stage.remembered(&read("tight")).1;
+    assert_eq!(why.as_deref(), Some("the database's stream is behind"));
+    until("the others too", || client.ask(&asked("usual")) == "1");
+    // And the one that bears most is told from memory, and what comes meanwhile is remembered.
+    assert_eq!(client.ask(&asked("loose")), "0");
+    assert_eq!(stage.remembered(&read("loose")).1, None);
+    let meanwhile = "SELECT n, id FROM loose";
+    for _ in 0..60 {
+        client.run(meanwhile);
+    }
+    let known = stage.remembered(meanwhile).0;
+    assert!(known >= 50, "{known}");
+    stage.signal_stream(libc::SIGCONT);
+    until("it is told", || client.ask(&asked("loose")) == "1");
+    let shown = said_of_rules(&mut client);
+    assert_eq!(
+        shown[0],
+        "statements that name tight are remembered for 3600s, where the stream is 200ms behind at the most"
+    );
 }
