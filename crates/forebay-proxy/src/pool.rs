@@ -13,6 +13,7 @@ use forebay_pg_link::{Config, ConnectError, Connector, Link};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 
+use crate::away::{Away, Found, says_away};
 use crate::beginning::Beginning;
 use crate::cap::{Cap, Holder, Permit};
 use crate::credentials::Credentials;
@@ -185,6 +186,7 @@ pub(crate) struct Pool {
     welcomes: Welcomes,
     /// Of the server, which other pools are of, too.
     reach: Arc<Reach>,
+    away: Arc<Away>,
 }
 
 /// What somebody gets who has a place for a connection.
@@ -227,7 +229,12 @@ pub(crate) fn place_of(config: &Config) -> Arc<str> {
 }
 
 impl Pool {
-    pub(crate) fn new(said: Said, credentials: Arc<Credentials>, effects: Arc<Effects>, reach: Arc<Reach>) -> Self {
+    pub(crate) fn new(
+        said: Said,
+        credentials: Arc<Credentials>,
+        effects: Arc<Effects>,
+        (reach, away): (Arc<Reach>, Arc<Away>),
+    ) -> Self {
         let Said {
             connector,
             limits,
@@ -260,6 +267,7 @@ impl Pool {
             shown: Mutex::default(),
             welcomes: Welcomes::default(),
             reach,
+            away,
         }
     }
 
@@ -426,6 +434,43 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// The same for somebody who would rather have none than wait for what is not there: none where a connection to the server cannot be made, as
+    /// was found a moment ago or is found meanwhile, by whomever.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    pub(crate) async fn acquire_unless_away(
+        &self,
+        beginning: &Beginning,
+        last: Option<Lent>,
+    ) -> Option<Result<Box<Server>, Unavailable>> {
+        let mut news = pin!(self.away.news());
+        let _trial = match self.away.find() {
+            Found::Away => return None,
+            Found::There => None,
+            Found::Tries(trial) => Some(trial),
+        };
+        let acquired = tokio::select! {
+            biased;
+            () = &mut news => return None,
+            acquired = self.acquire(beginning, last) => acquired,
+        };
+        match acquired {
+            Err(Unavailable::Connect(error)) if says_away(&error) => None,
+            acquired => Some(acquired),
+        }
+    }
+
+    /// Whether a connection to the server could not be made a moment ago, and cannot be told to be made now.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.is_away()
+    }
+
+    /// Somebody was answered by the server.
+    pub(crate) fn answered(&self) {
+        self.away.answered();
     }
 
     /// Waits for what is granted; none if the one who would have granted it has gone.
@@ -601,6 +646,7 @@ impl Pool {
         let connector = Arc::clone(&self.terms.read().connector);
         let connected = connector.beginning(beginning.settings(), secret).connect().await;
         self.reach.connected(connector.hosts(), &connected);
+        self.away.connected(&connected);
         if let Err(ConnectError::Server(error)) = &connected
             && error.code.starts_with("28")
         {

@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 
+use crate::away::Away;
 use crate::cap::{Cap, Holder};
 use crate::clients::Bounds;
 use crate::credentials::Credentials;
@@ -131,6 +132,7 @@ pub(crate) struct Upstream {
     /// Turns to ask the server about a login.
     asking: Semaphore,
     reach: Arc<Reach>,
+    away: Arc<Away>,
     pools: Mutex<Pools>,
     /// By database.
     effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
@@ -317,6 +319,7 @@ impl Upstream {
             credentials: Arc::default(),
             asking: Semaphore::new(ASKED_AT_ONCE_MAX),
             reach: Arc::default(),
+            away: Arc::default(),
             pools: Mutex::default(),
             effects: Mutex::default(),
             listeners: Mutex::default(),
@@ -437,7 +440,7 @@ impl Upstream {
             settings.said_of(&key, settings.connector(user, database)?, listener),
             Arc::clone(&self.credentials),
             self.effects(database),
-            Arc::clone(&self.reach),
+            (Arc::clone(&self.reach), Arc::clone(&self.away)),
         ));
         settings.cap.add(as_holder(&pool));
         if pools.paused.has(database) {

@@ -187,6 +187,7 @@ impl Proxied {
                 ("fresh", remembered.fresh),
                 ("stale", remembered.stale),
                 ("missed", remembered.missed),
+                ("away", remembered.away),
             ] {
                 metrics::counter!("forebay_cache_lookups_total", "state" => state).absolute(count);
             }

@@ -7,6 +7,8 @@ mod client;
 
 #[path = "proxy/access.rs"]
 mod access;
+#[path = "proxy/away.rs"]
+mod away;
 #[path = "proxy/cancels.rs"]
 mod cancels;
 #[path = "proxy/caps.rs"]

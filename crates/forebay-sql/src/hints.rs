@@ -24,6 +24,8 @@ pub struct Hints {
     pub stale: Option<Duration>,
     /// `missing:N`: an answer without rows may be told for so many seconds in place of both; with 0 it may not.
     pub missing: Option<Duration>,
+    /// `away:N`: for so many seconds beyond that also, while the database cannot be asked.
+    pub away: Option<Duration>,
 }
 
 /// The hints in the comments of a text of PostgreSQL's.
@@ -65,6 +67,7 @@ fn read(between: &str, hints: &mut Hints) {
                 "ttl" => (&mut hints.ttl, Duration::from_secs(number), REMEMBERED_MAX),
                 "stale" => (&mut hints.stale, Duration::from_secs(number), REMEMBERED_MAX),
                 "missing" => (&mut hints.missing, Duration::from_secs(number), REMEMBERED_MAX),
+                "away" => (&mut hints.away, Duration::from_secs(number), REMEMBERED_MAX),
                 _ => continue,
             };
             hint.get_or_insert(asked.min(most));
@@ -134,7 +137,7 @@ mod tests {
     fn a_comment_says_for_how_long_an_answer_will_do() {
         for (sql, ttl, stale, missing) in [
             ("/* ttl:60 stale:3600 */ SELECT 1", Some(60), Some(3600), None),
-            ("/* missing:5 ttl:60 */ SELECT 1", Some(60), None, Some(5)),
+            ("/* missing:5 away:600 ttl:60 */ SELECT 1", Some(60), None, Some(5)),
             ("SELECT 1 /* ttl:0 missing:0 */", Some(0), None, Some(0)),
             ("/* stale:5 batch:10 */ SELECT 1", None, Some(5), None),
             ("/* ttl:1 ttl:2 */ SELECT 1", Some(1), None, None),
@@ -151,6 +154,7 @@ mod tests {
             let seconds = |hint: Option<Duration>| hint.map(|hint| hint.as_secs());
             let told = [hints.ttl, hints.stale, hints.missing].map(seconds);
             assert_eq!(told, [ttl, stale, missing], "{sql}");
+            assert_eq!(seconds(hints.away), sql.contains(" away:").then_some(600), "{sql}");
         }
     }
 

@@ -10,6 +10,7 @@
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
 //!   What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
 //!   a read does not call by name: then an answer is as old as its window allows.
+//! - While the database cannot be asked, who has said so is told what was remembered for longer, but nothing that is known to be of before a change.
 //! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
 //!
 //! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`watch`]
@@ -23,6 +24,7 @@ mod windows;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -47,6 +49,8 @@ pub struct Memory(Arc<Shared>);
 struct Shared {
     answers: Cache<Question, Bytes, Unanswered>,
     invalidation: Invalidation,
+    /// How many clients were answered since their database was away.
+    away: AtomicU64,
 }
 
 /// By what answers are known to be old before their time.
@@ -116,6 +120,8 @@ pub struct Remembered {
     pub stale: u64,
     /// Clients that were not.
     pub missed: u64,
+    /// Clients that were told what was remembered because their database was away.
+    pub away: u64,
     /// Answers that others have pushed out.
     pub evicted: u64,
 }
@@ -144,6 +150,10 @@ impl Memory {
     pub fn new(max_bytes: u64, invalidation: Invalidation) -> Self {
         let answers = Cache::builder(|question: Question| async move {
             let said = question.ask_the_server().await?;
+            if !said.is_of_now && question.may_be_away() {
+                // What is known already may be of use still, and is not replaced by what is not to be told.
+                return Err(Unanswered);
+            }
             let window = match said.is_of_now {
                 true => question.windows().of(&said.bytes, rand::random()),
                 // For those alone who have waited for it.
@@ -161,6 +171,7 @@ impl Memory {
             // How long the server may be at it is for the client's time limit to say.
             answers: answers.capacity(max_bytes).weigher(weigh).no_fetch_timeout().build(),
             invalidation,
+            away: AtomicU64::new(0),
         }))
     }
 
@@ -182,6 +193,45 @@ impl Memory {
             })),
         }
         Told::Asked(told)
+    }
+
+    /// The same whatever is known, and whoever asks it already: what will be told by the server itself. It is remembered.
+    pub(crate) fn ask_anew(&self, question: Question) -> oneshot::Receiver<Answer> {
+        let shared = Arc::clone(&self.0);
+        let (answer, told) = oneshot::channel();
+        tokio::spawn(async move {
+            let outcome = shared.answers.refresh(&question).await;
+            // Whoever has gone wants none.
+            drop(answer.send(answer_of(outcome)));
+        });
+        told
+    }
+
+    /// Whether there is an answer for as long as its database cannot be asked: of before no change that is known, and no older than was said for that.
+    pub(crate) fn may_tell_while_away(&self, question: &Question) -> bool {
+        self.recall(question).is_some()
+    }
+
+    /// That answer, which is told now.
+    pub(crate) fn tell_while_away(&self, question: &Question) -> Option<Bytes> {
+        let (said, _) = self.recall(question)?;
+        self.0.away.fetch_add(1, Ordering::Relaxed);
+        Some(said)
+    }
+
+    /// The same, if it is too old to be [told anyway](Self::ask).
+    pub(crate) fn tell_if_away_only(&self, question: &Question) -> Option<Bytes> {
+        let (_, is_of_all) = self.recall(question)?;
+        (!is_of_all).then(|| self.tell_while_away(question)).flatten()
+    }
+
+    /// The answer that is told while its database cannot be asked, and whether it is told otherwise, too.
+    fn recall(&self, question: &Question) -> Option<(Bytes, bool)> {
+        let known = self.0.answers.known(question)?;
+        let of_all = known.details.fresh_for?.saturating_add(known.details.stale_for?);
+        let most = of_all.saturating_add(question.windows().away);
+        let said = known.value.filter(|_| known.age < most)?;
+        Some((said, known.age < of_all))
     }
 
     /// Rows were changed at this place, or may have been: what was remembered of them before is not served from now on.
@@ -211,6 +261,7 @@ impl Memory {
             fresh: stats.hits_fresh,
             stale: stats.hits_stale,
             missed: stats.misses,
+            away: self.0.away.load(Ordering::Relaxed),
             evicted: stats.evictions,
         }
     }

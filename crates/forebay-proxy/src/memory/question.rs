@@ -87,6 +87,11 @@ impl Question {
         self.0.key.windows
     }
 
+    /// Whether more of it is told while its database is away.
+    pub(crate) fn may_be_away(&self) -> bool {
+        !self.0.key.windows.away.is_zero()
+    }
+
     /// By what its answer is known: all of its database's, and of its tables'.
     pub(super) fn tags(&self) -> Vec<Arc<str>> {
         let place = &self.0.place;

@@ -23,6 +23,8 @@ pub(crate) struct Windows {
     pub(crate) jitter: u32,
     /// They are served only where the database is listened to and nothing is missing that is older than this; none: as for all.
     pub(crate) max_lag: Option<Duration>,
+    /// For so long beyond all of that also, while the database cannot be asked, and however late it is listened to.
+    pub(crate) away: Duration,
 }
 
 /// The same of one answer.
@@ -72,6 +74,9 @@ impl fmt::Display for Windows {
         }
         if !self.stale.is_zero() {
             write!(formatter, ", and for {:?} while they are asked again", self.stale)?;
+        }
+        if !self.away.is_zero() {
+            write!(formatter, ", and for {:?} more while the database is away", self.away)?;
         }
         if let Some(max_lag) = self.max_lag {
             write!(formatter, ", where the stream is {max_lag:?} behind at the most")?;
@@ -192,9 +197,11 @@ mod tests {
                     stale: SECOND,
                     missing: Some(5 * SECOND),
                     max_lag: Some(SECOND / 5),
+                    away: 600 * SECOND,
                     ..windows
                 },
-                "for 60s (for 5s without rows), and for 1s while they are asked again, where the stream is 200ms behind at the most",
+                "for 60s (for 5s without rows), and for 1s while they are asked again, and for 600s more while the database is away, \
+                 where the stream is 200ms behind at the most",
             ),
         ] {
             assert_eq!(windows.to_string(), told);

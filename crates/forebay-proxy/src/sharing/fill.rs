@@ -31,6 +31,8 @@ pub(crate) struct Fill {
     pub(crate) tables: Arc<[Arc<str>]>,
     pub(crate) ask: Ask,
     pub(crate) statement: Option<Arc<Statement>>,
+    /// There may be something to be told where the database is away.
+    pub(crate) has_recourse: bool,
     /// The server may be at it for so long.
     pub(crate) time: Option<Duration>,
 }
@@ -45,7 +47,8 @@ impl Way for Fill {
             let (mut job, told) = Job::new(plan, self.ask.clone(), self.statement.clone(), None, None);
             job.time = self.time;
             let (sees, seen) = oneshot::channel();
-            carry_one(pool, Arc::clone(&self.company), job, fence.is_some().then_some(sees));
+            let sees = fence.is_some().then_some(sees);
+            carry_one(pool, Arc::clone(&self.company), job, sees, self.has_recourse);
             let Ok(Answer::Done(said)) = told.await else {
                 return Err(Unanswered);
             };

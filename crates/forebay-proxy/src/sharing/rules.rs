@@ -46,6 +46,8 @@ pub struct Rule {
     pub jitter: Option<u32>,
     /// Where the database is listened to, it may be this late; none: as for all.
     pub max_lag: Option<Duration>,
+    /// For so long beyond all of that also, while the database cannot be asked.
+    pub stale_if_away: Option<Duration>,
 }
 
 /// A table, with its schema or without.
@@ -205,6 +207,7 @@ impl Rule {
             missing: self.missing,
             jitter: self.jitter.unwrap_or_default(),
             max_lag: self.max_lag,
+            away: self.stale_if_away.unwrap_or_default(),
         })
     }
 
@@ -237,6 +240,7 @@ impl Rule {
             missing: _,
             jitter: _,
             max_lag: _,
+            stale_if_away: _,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {

@@ -56,6 +56,8 @@ pub struct RuleSettings {
     pub jitter: Option<Share>,
     /// How late what the database tells of its changes may be, in place of what holds for all.
     pub max_lag: Option<Span>,
+    /// How much older still, while the database is away.
+    pub stale_if_away: Option<Span>,
 }
 
 /// By what remembered answers are known to be old.
@@ -133,6 +135,7 @@ pub(super) fn all(all: &[RuleSettings], invalidation: &Invalidation) -> Result<A
             missing: settings.missing.map(|Span(span)| span),
             jitter: settings.jitter.map(|Share(millionths)| millionths),
             max_lag: settings.max_lag.map(|Span(span)| span),
+            stale_if_away: settings.stale_if_away.map(|Span(span)| span),
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
@@ -143,6 +146,11 @@ pub(super) fn all(all: &[RuleSettings], invalidation: &Invalidation) -> Result<A
         }
         let of_fresh = [
             ("stale", rule.stale.is_some(), "is beyond fresh, which is not given"),
+            (
+                "stale_if_away",
+                rule.stale_if_away.is_some(),
+                "is beyond fresh, which is not given",
+            ),
             (
                 "missing",
                 rule.missing.is_some(),

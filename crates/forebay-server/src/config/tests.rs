@@ -472,6 +472,11 @@ fn rules_say_something_of_something() {
             "stale: of rule \"visits\" is beyond fresh, which is not given",
         ),
         (
+            format!("{rule}fresh = \"0\"\nstale_if_away = \"1h\""),
+            5,
+            "stale_if_away: of rule \"visits\" is beyond fresh, which is not given",
+        ),
+        (
             format!("{rule}fresh = \"0\"\nmissing = \"1s\""),
             5,
             "missing: of rule \"visits\" is in place of fresh, which is not given",

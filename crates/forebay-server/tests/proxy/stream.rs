@@ -75,14 +75,25 @@ impl Stage {
         connect(self.server.address(), "postgres", self.name)
     }
 
-    /// Stops the server's process that tells the stream, or has it go on.
-    pub(crate) fn signal_stream(&self, signal: i32) {
+    /// How many were told what was remembered since the database was away.
+    pub(crate) fn told_while_away(&self) -> String {
+        let shown = self.console.lock().query("SHOW FOREBAY STATUS").expect("shown").rows();
+        let row = shown
+            .into_iter()
+            .find(|row| row[0].as_deref() == Some("cache_told_while_away"));
+        row.and_then(|row| row[1].clone()).expect("a figure")
+    }
+
+    /// Stops the server's process that tells the stream, or has it go on; which that is.
+    pub(crate) fn signal_stream(&self, signal: i32) -> i32 {
         let process = self.straight().ask(&format!(
             "SELECT pid FROM pg_stat_activity WHERE datname = '{}' AND backend_type = 'walsender'",
             self.name
         ));
+        let process = process.parse().unwrap();
         // SAFETY: it only sends a signal to a process of a server that the tests have started.
-        assert_eq!(unsafe { libc::kill(process.parse().unwrap(), signal) }, 0);
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+        process
     }
 
     /// What the console says of it.
