@@ -11,17 +11,19 @@
 //!   What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
 //!   a read does not call by name: then an answer is as old as its window allows.
 //! - While the database cannot be asked, who has said so is told what was remembered for longer, but nothing that is known to be of before a change.
-//! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
+//! - All answers together take no more memory than the bytes that were given, by what they and their questions are long; those of a rule that has room of
+//!   its own no more than that, and what others remember does not push them out.
 //!
 //! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`watch`]
 //! what a transaction has done; `windows` how old an answer may be. The answers are in a
-//! [`Cache`], whose windows, flights and tags these are.
+//! [`Cache`], or in one of a rule's own, whose windows, flights and tags these are.
 
 pub(crate) mod does;
 pub(crate) mod question;
 pub(crate) mod watch;
 mod windows;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,8 +48,12 @@ const OVERHEAD_BYTES: usize = 256;
 #[derive(Clone)]
 pub struct Memory(Arc<Shared>);
 
+type Answers = Cache<Question, Bytes, Unanswered>;
+
 struct Shared {
-    answers: Cache<Question, Bytes, Unanswered>,
+    answers: Answers,
+    /// Those of rules that have room of their own, by their names.
+    of_rules: BTreeMap<String, Answers>,
     invalidation: Invalidation,
     /// How many clients were answered since their database was away.
     away: AtomicU64,
@@ -126,6 +132,25 @@ pub struct Remembered {
     pub evicted: u64,
 }
 
+impl Shared {
+    /// Where the answer to this is.
+    fn answers(&self, question: &Question) -> &Answers {
+        let of_rule = question.rule().and_then(|rule| self.of_rules.get(rule));
+        of_rule.unwrap_or(&self.answers)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Answers> {
+        std::iter::once(&self.answers).chain(self.of_rules.values())
+    }
+
+    /// What was remembered of this is not served from now on.
+    fn forget(&self, tag: &str) {
+        for answers in self.all() {
+            drop(answers.invalidate_tag(tag));
+        }
+    }
+}
+
 impl fmt::Debug for Memory {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -148,28 +173,26 @@ impl Memory {
     /// An empty one, for so many bytes.
     #[must_use]
     pub fn new(max_bytes: u64, invalidation: Invalidation) -> Self {
-        let answers = Cache::builder(|question: Question| async move {
-            let said = question.ask_the_server().await?;
-            if !said.is_of_now && question.may_be_away() {
-                // What is known already may be of use still, and is not replaced by what is not to be told.
-                return Err(Unanswered);
-            }
-            let window = match said.is_of_now {
-                true => question.windows().of(&said.bytes, rand::random()),
-                // For those alone who have waited for it.
-                false => Window::NONE,
-            };
-            let fetched = Fetched::of(said.bytes).fresh_for(window.fresh).stale_for(window.stale);
-            let tags = question.tags();
-            Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
-        });
-        let weigh = |question: &Question, said: Option<&Bytes>| {
-            let bytes = question.bytes() + said.map_or(0, Bytes::len) + OVERHEAD_BYTES;
-            u32::try_from(bytes).unwrap_or(u32::MAX)
-        };
+        Self::with_rooms(max_bytes, invalidation, [])
+    }
+
+    /// The same, where each of these rules has room for so many of the bytes, and all else has the rest.
+    #[must_use]
+    pub fn with_rooms(
+        max_bytes: u64,
+        invalidation: Invalidation,
+        rooms: impl IntoIterator<Item = (String, u64)>,
+    ) -> Self {
+        let mut rest = max_bytes;
+        let mut of_rules = BTreeMap::new();
+        for (rule, bytes) in rooms {
+            let bytes = bytes.min(rest);
+            rest -= bytes;
+            of_rules.insert(rule, room(bytes));
+        }
         Self(Arc::new(Shared {
-            // How long the server may be at it is for the client's time limit to say.
-            answers: answers.capacity(max_bytes).weigher(weigh).no_fetch_timeout().build(),
+            answers: room(rest),
+            of_rules,
             invalidation,
             away: AtomicU64::new(0),
         }))
@@ -178,7 +201,7 @@ impl Memory {
     /// The answer, if it is known, or else what will be told once somebody has asked.
     pub(crate) fn ask(&self, question: Question) -> Told {
         let shared = Arc::clone(&self.0);
-        let mut get = Box::pin(async move { shared.answers.get(&question).await });
+        let mut get = Box::pin(async move { shared.answers(&question).get(&question).await });
         let first = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(Ok(Some(said))) = first {
             return Told::Known(said);
@@ -200,7 +223,7 @@ impl Memory {
         let shared = Arc::clone(&self.0);
         let (answer, told) = oneshot::channel();
         tokio::spawn(async move {
-            let outcome = shared.answers.refresh(&question).await;
+            let outcome = shared.answers(&question).refresh(&question).await;
             // Whoever has gone wants none.
             drop(answer.send(answer_of(outcome)));
         });
@@ -227,7 +250,7 @@ impl Memory {
 
     /// The answer that is told while its database cannot be asked, and whether it is told otherwise, too.
     fn recall(&self, question: &Question) -> Option<(Bytes, bool)> {
-        let known = self.0.answers.known(question)?;
+        let known = self.0.answers(question).known(question)?;
         let of_all = known.details.fresh_for?.saturating_add(known.details.stale_for?);
         let most = of_all.saturating_add(question.windows().away);
         let said = known.value.filter(|_| known.age < most)?;
@@ -243,27 +266,30 @@ impl Memory {
             Does::Nothing => {}
             Does::Changes(tables) => {
                 for table in tables {
-                    drop(self.0.answers.invalidate_tag(&question::tag_of(place, table)));
+                    self.0.forget(&question::tag_of(place, table));
                 }
             }
-            Does::Anything => drop(self.0.answers.invalidate_tag(place)),
+            Does::Anything => self.0.forget(place),
         }
     }
 
     /// What is counted.
     #[must_use]
     pub fn counts(&self) -> Remembered {
-        let stats = self.0.answers.stats();
-        Remembered {
-            answers: stats.entries,
-            bytes: stats.weight,
-            max_bytes: stats.capacity,
-            fresh: stats.hits_fresh,
-            stale: stats.hits_stale,
-            missed: stats.misses,
+        let mut all = Remembered {
             away: self.0.away.load(Ordering::Relaxed),
-            evicted: stats.evictions,
+            ..Remembered::default()
+        };
+        for stats in self.0.all().map(Cache::stats) {
+            all.answers += stats.entries;
+            all.bytes += stats.weight;
+            all.max_bytes += stats.capacity;
+            all.fresh += stats.hits_fresh;
+            all.stale += stats.hits_stale;
+            all.missed += stats.misses;
+            all.evicted += stats.evictions;
         }
+        all
     }
 
     /// By what answers are known to be old.
@@ -271,6 +297,31 @@ impl Memory {
     pub fn invalidation(&self) -> &Invalidation {
         &self.0.invalidation
     }
+}
+
+/// Room for answers of so many bytes.
+fn room(max_bytes: u64) -> Answers {
+    let answers = Cache::builder(|question: Question| async move {
+        let said = question.ask_the_server().await?;
+        if !said.is_of_now && question.may_be_away() {
+            // What is known already may be of use still, and is not replaced by what is not to be told.
+            return Err(Unanswered);
+        }
+        let window = match said.is_of_now {
+            true => question.windows().of(&said.bytes, rand::random()),
+            // For those alone who have waited for it.
+            false => Window::NONE,
+        };
+        let fetched = Fetched::of(said.bytes).fresh_for(window.fresh).stale_for(window.stale);
+        let tags = question.tags();
+        Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
+    });
+    let weigh = |question: &Question, said: Option<&Bytes>| {
+        let bytes = question.bytes() + said.map_or(0, Bytes::len) + OVERHEAD_BYTES;
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    };
+    // How long the server may be at it is for the client's time limit to say.
+    answers.capacity(max_bytes).weigher(weigh).no_fetch_timeout().build()
 }
 
 fn answer_of(outcome: Result<Option<Bytes>, CacheError<Unanswered>>) -> Answer {

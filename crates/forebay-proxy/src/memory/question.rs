@@ -31,6 +31,8 @@ pub(crate) struct Question(Arc<Whole>);
 
 struct Whole {
     key: Key,
+    /// The rule that has room of its own for its answer, if one has.
+    rule: Option<Arc<str>>,
     /// Where the database is.
     place: Arc<str>,
     way: Box<dyn Way>,
@@ -78,9 +80,13 @@ pub(super) fn tag_of(place: &str, table: &str) -> Arc<str> {
 }
 
 impl Question {
-    pub(crate) fn new(key: Key, place: Arc<str>, way: impl Way + 'static) -> Self {
+    pub(crate) fn new(key: Key, rule: Option<Arc<str>>, place: Arc<str>, way: impl Way + 'static) -> Self {
         let way = Box::new(way);
-        Self(Arc::new(Whole { key, place, way }))
+        Self(Arc::new(Whole { key, rule, place, way }))
+    }
+
+    pub(super) fn rule(&self) -> Option<&str> {
+        self.0.rule.as_deref()
     }
 
     pub(super) fn windows(&self) -> Windows {

@@ -231,7 +231,9 @@ impl State {
                 statement: statement.clone(),
                 time: self.statement_timeout,
             };
-            Some((memory, Question::new(key, place, fill)))
+            // What a statement says itself is no rule's.
+            let room = hints.ttl.is_none().then(|| plan.ruled.room.clone()).flatten();
+            Some((memory, Question::new(key, room, place, fill)))
         };
         let asked_here = || Asked::of(&asked, input, || statement.clone());
         let alone = |plan: Arc<Plan>, is_counted, recourse| {

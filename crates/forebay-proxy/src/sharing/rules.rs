@@ -48,6 +48,8 @@ pub struct Rule {
     pub max_lag: Option<Duration>,
     /// For so long beyond all of that also, while the database cannot be asked.
     pub stale_if_away: Option<Duration>,
+    /// Room for answers of so many bytes, which is theirs alone; none: they are among all others.
+    pub capacity: Option<u64>,
 }
 
 /// A table, with its schema or without.
@@ -148,6 +150,8 @@ pub(crate) struct Ruled {
     pub(crate) joins: bool,
     /// How old an answer may be.
     pub(crate) windows: Option<Windows>,
+    /// The rule that has room of its own for that.
+    pub(crate) room: Option<Arc<str>>,
     counts: Arc<[RuleCounts]>,
     /// The rules that are of it, by their places.
     own: Vec<usize>,
@@ -241,6 +245,7 @@ impl Rule {
             jitter: _,
             max_lag: _,
             stale_if_away: _,
+            capacity,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {
@@ -257,7 +262,10 @@ impl Rule {
             }),
             fresh.map(|_| match self.windows() {
                 None => "are not remembered".to_owned(),
-                Some(windows) => format!("are remembered {windows}"),
+                Some(windows) => {
+                    let room = capacity.map(|bytes| format!(", in {bytes} bytes of their own"));
+                    format!("are remembered {windows}{}", room.unwrap_or_default())
+                }
             }),
         ];
         let of = [
@@ -351,6 +359,9 @@ impl Rules {
         let fresh_by = first(|rule| rule.fresh.is_some());
         Ruled {
             windows: fresh_by.and_then(|at| self.all[at].windows()),
+            room: fresh_by
+                .filter(|at| self.all[*at].capacity.is_some())
+                .map(|at| self.all[at].name.as_str().into()),
             fresh_by,
             batch: batch_by.and_then(|at| self.all[at].batch),
             joins: joins_by.and_then(|at| self.all[at].joins).unwrap_or(false),

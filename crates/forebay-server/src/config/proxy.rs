@@ -147,6 +147,7 @@ impl Settings {
             }
         }
         let invalidation = self.invalidation(upstream.iter().chain(databases.values()))?;
+        let cache_memory = self.cache_memory.map_or(0, |Size(bytes)| bytes as u64);
         Ok(Some(ProxyOptions {
             databases,
             upstream,
@@ -155,8 +156,8 @@ impl Settings {
             max_upstream_connections: self.max_upstream_connections,
             max_user_clients: self.max_user_connections,
             users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
-            rules: rules::all(self.rule.as_deref().unwrap_or_default(), &invalidation)?,
-            cache_memory: self.cache_memory.map_or(0, |Size(bytes)| bytes as u64),
+            rules: rules::all(self.rule.as_deref().unwrap_or_default(), cache_memory, &invalidation)?,
+            cache_memory,
             invalidation,
             doubts: Vec::new(),
         }))

@@ -14,7 +14,7 @@ use forebay_proxy::{Invalidation, Listening};
 use serde::Deserialize;
 
 use super::error::{OptionsError, value_in};
-use super::quantity::{Share, Span};
+use super::quantity::{Share, Size, Span};
 
 /// The stream's lag is not known any finer.
 pub(super) const MAX_LAG_MIN: Duration = Duration::from_millis(20);
@@ -58,6 +58,8 @@ pub struct RuleSettings {
     pub max_lag: Option<Span>,
     /// How much older still, while the database is away.
     pub stale_if_away: Option<Span>,
+    /// Memory for its answers alone, of what there is for all.
+    pub capacity: Option<Size>,
 }
 
 /// By what remembered answers are known to be old.
@@ -105,8 +107,13 @@ pub enum ApplicationOption {
     Heeded,
 }
 
-/// All of them, in their order, where remembered answers are known to be old by this.
-pub(super) fn all(all: &[RuleSettings], invalidation: &Invalidation) -> Result<Arc<[Rule]>, OptionsError> {
+/// All of them, in their order, where answers are remembered in so many bytes, and known to be old by this.
+pub(super) fn all(
+    all: &[RuleSettings],
+    cache_memory: u64,
+    invalidation: &Invalidation,
+) -> Result<Arc<[Rule]>, OptionsError> {
+    let mut rest = cache_memory;
     let mut names = HashSet::new();
     let mut rules = Vec::new();
     for settings in all {
@@ -136,6 +143,7 @@ pub(super) fn all(all: &[RuleSettings], invalidation: &Invalidation) -> Result<A
             jitter: settings.jitter.map(|Share(millionths)| millionths),
             max_lag: settings.max_lag.map(|Span(span)| span),
             stale_if_away: settings.stale_if_away.map(|Span(span)| span),
+            capacity: settings.capacity.map(|Size(bytes)| bytes as u64),
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
@@ -156,6 +164,11 @@ pub(super) fn all(all: &[RuleSettings], invalidation: &Invalidation) -> Result<A
                 rule.missing.is_some(),
                 "is in place of fresh, which is not given",
             ),
+            (
+                "capacity",
+                rule.capacity.is_some(),
+                "is for what is fresh, which is not given",
+            ),
             ("jitter", rule.jitter.is_some(), "is of fresh, which is not given"),
             (
                 "max_lag",
@@ -167,6 +180,19 @@ pub(super) fn all(all: &[RuleSettings], invalidation: &Invalidation) -> Result<A
             && let Some((option, _, why)) = of_fresh.into_iter().find(|(_, is_given, _)| *is_given)
         {
             return Err(wrong(option, why));
+        }
+        match rule.capacity {
+            None => {}
+            Some(0) => return Err(wrong("capacity", "must not be 0: fresh = \"0\" remembers nothing")),
+            // Without memory all that is remembered is in vain, and said to be.
+            Some(_) if cache_memory == 0 => {}
+            Some(bytes) if bytes >= rest => {
+                return Err(wrong(
+                    "capacity",
+                    "leaves nothing of cache_memory to what has no capacity of its own",
+                ));
+            }
+            Some(bytes) => rest -= bytes,
         }
         match (rule.max_lag, invalidation) {
             (None, _) => {}

@@ -482,6 +482,24 @@ fn rules_say_something_of_something() {
             "missing: of rule \"visits\" is in place of fresh, which is not given",
         ),
         (
+            format!("{rule}batch = \"0\"\ncapacity = \"1MiB\""),
+            5,
+            "capacity: of rule \"visits\" is for what is fresh, which is not given",
+        ),
+        (
+            format!("{rule}fresh = \"1s\"\ncapacity = 0"),
+            5,
+            "capacity: of rule \"visits\" must not be 0",
+        ),
+        (
+            format!(
+                "cache_memory = \"2MiB\"\n[[rule]]\nname = \"first\"\nfresh = \"1s\"\ncapacity = \"1MiB\"\n\
+                 {rule}fresh = \"1s\"\ncapacity = \"1MiB\""
+            ),
+            10,
+            "capacity: of rule \"visits\" leaves nothing of cache_memory",
+        ),
+        (
             format!("{rule}application_name = \"ignored\"\njitter = 0.1"),
             5,
             "jitter: of rule \"visits\" is of fresh, which is not given",
@@ -514,6 +532,13 @@ fn rules_say_something_of_something() {
         .unwrap_err()
         .to_string();
     assert!(share.contains("line 5") && share.contains("10 is no share"), "{share}");
+    let room = of(&format!(
+        "cache_memory = \"2MiB\"\n{rule}fresh = \"1s\"\ncapacity = \"1MiB\""
+    ));
+    assert_eq!(
+        room.unwrap().proxy.unwrap().rules[0].to_string(),
+        "visits: statements are remembered for 1s, in 1048576 bytes of their own"
+    );
     let whole = of(&format!("{rule}fresh = \"1min\"\njitter = 1"))
         .unwrap()
         .proxy

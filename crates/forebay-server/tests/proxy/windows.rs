@@ -190,3 +190,64 @@ fn a_rule_says_how_late_the_stream_may_be() {
         "statements that name tight are remembered for 3600s, where the stream is 200ms behind at the most"
     );
 }
+
+/// Many answers of one rule push out one another, and none of the others.
+#[test]
+fn a_rule_has_room_of_its_own_and_no_more() {
+    const ROOM: u64 = 64 << 10;
+    let reloadable = remembering(
+        "invalidate = \"own\"\n[[rule]]\nname = \"pages\"\ntable = \"pages\"\nfresh = \"1h\"\ncapacity = \"64KiB\"\n\
+         [[rule]]\nname = \"prices\"\ntable = \"prices\"\nfresh = \"1h\"\n",
+    );
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    for table in ["pages", "prices"] {
+        server.run(&format!(
+            "CREATE TABLE {table} AS SELECT id, 1 n, repeat('x', 1000) t FROM generate_series(1, 400) id"
+        ));
+        let first = format!("SELECT n, t FROM {table} WHERE id = 1");
+        until_remembered(&mut client, &mut admin, &first, &format!("SELECT n, t FROM {table}"));
+    }
+    let mut figure = |name: &str| -> u64 {
+        let shown = admin.query("SHOW FOREBAY STATUS").expect("shown").rows();
+        let row = shown.into_iter().find(|row| row[0].as_deref() == Some(name));
+        row.and_then(|row| row[1].clone()).expect("a figure").parse().unwrap()
+    };
+    let asked = |client: &mut Client, table: &str, count: u32| {
+        let told = (1..=count).map(|id| client.ask(&format!("SELECT n, t FROM {table} WHERE id = {id}")));
+        told.filter(|told| told == "1").count()
+    };
+    assert_eq!(figure("cache_max_bytes"), 8 << 20, "it is of the whole");
+    asked(&mut client, "prices", 20);
+    let of_prices = figure("cache_bytes");
+    asked(&mut client, "pages", 400);
+    let of_both = figure("cache_bytes");
+    assert!(of_both <= of_prices + ROOM, "{of_both} {of_prices}");
+    assert!(of_both > of_prices + ROOM / 2, "{of_both} {of_prices}");
+    // Another, who says how old it may be himself, has it where there is room for all.
+    let hinted = |client: &mut Client| {
+        let told = (1..=100).map(|id| client.ask(&format!("/* ttl:3600 */ SELECT n, t FROM pages WHERE id = {id}")));
+        told.filter(|told| told == "1").count()
+    };
+    assert_eq!(hinted(&mut client), 100);
+    for table in ["pages", "prices"] {
+        server.run(&format!("UPDATE {table} SET n = 2"));
+    }
+    assert_eq!((asked(&mut client, "prices", 20), hinted(&mut client)), (20, 100));
+    // Asked in their order each would push out the next.
+    let kept = (1..=400)
+        .rev()
+        .take_while(|id| client.ask(&format!("SELECT n, t FROM pages WHERE id = {id}")) == "1")
+        .count();
+    assert!(kept < 64, "{kept}");
+    // What passes makes all of them old.
+    client.run("UPDATE pages SET n = 3");
+    client.run("UPDATE prices SET n = 3");
+    for (table, count) in [("pages", 400), ("prices", 20)] {
+        assert_eq!(asked(&mut client, table, count), 0, "{table}");
+    }
+    assert_eq!(hinted(&mut client), 0);
+    let says = "statements that name pages are remembered for 3600s, in 65536 bytes of their own";
+    assert_eq!(said_of_rules(&mut admin)[0], says);
+    server.run("DROP TABLE pages, prices");
+}
