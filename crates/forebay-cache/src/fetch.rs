@@ -602,18 +602,10 @@ where
 
     /// What memory has of a key, for a source that can make use of it.
     fn known(&self, leg: &Leg<K, V, E>) -> Option<Known<V>> {
-        if !self.source.conditional() {
-            return None;
+        match self.source.conditional() {
+            true => self.known_of(leg.hash, &leg.key),
+            false => None,
         }
-        let now_ms = self.time.now();
-        let known = |record: &Record<V>| {
-            record.holds().then(|| Known {
-                value: record.value().cloned(),
-                age: record.age(now_ms),
-                details: record.details().map(|details| (**details).clone()).unwrap_or_default(),
-            })
-        };
-        self.store.peek(leg.hash, &leg.key, known)?
     }
 
     fn took(&self, time: Duration) {

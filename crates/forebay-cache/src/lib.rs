@@ -461,6 +461,35 @@ where
         Some(answer)
     }
 
+    /// What memory has of the key, however old it is, unless it was invalidated. Asks nobody, begins nothing, and counts as no lookup: it is for whoever has
+    /// a say of his own in when an expired value will do. What another process has changed may not have been heard.
+    ///
+    /// ```
+    /// use std::{convert::Infallible, time::Duration};
+    /// use forebay::cache::{Cache, Fetched};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let prices = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Fetched::of(n * n).tag("prices")) })
+    ///     .fresh_for(Duration::ZERO)
+    ///     .build();
+    /// prices.get(&12).await?;
+    /// assert_eq!(prices.get_if_fresh(&12), None);
+    /// let known = prices.known(&12).expect("it is there still");
+    /// assert!(known.value == Some(144) && known.age < Duration::from_secs(60));
+    /// prices.invalidate_tag("prices").await;
+    /// assert_eq!(prices.known(&12), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn known<Q>(&self, key: &Q) -> Option<Known<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.core.known_of(self.core.store.hash(key), key)
+    }
+
     /// Keeps a value that the application knows to be the present one, in memory from now on, and in all tiers. No fetch that
     /// began before can replace it.
     pub fn insert(&self, key: K, value: V) -> Settled {

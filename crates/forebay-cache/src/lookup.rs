@@ -20,6 +20,7 @@ use super::fetch::{Asked, Departure};
 use super::flight::Flight;
 use super::flights::{Boarded, Numbered};
 use super::record::{Record, Staleness};
+use super::source::Known;
 use super::stats::count;
 use super::trip::{ByTiers, Leg};
 use super::waits::{self, Circle};
@@ -134,6 +135,22 @@ where
                 self.hits.missing();
             }
             (fresh.then(|| take(record, now_ms)), fresh)
+        })?
+    }
+
+    /// What memory has of a key, unless it was invalidated. Nothing is begun.
+    pub(super) fn known_of<Q>(&self, hash: u64, key: &Q) -> Option<Known<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now_ms = self.time.now();
+        self.store.peek(hash, key, |record| {
+            record.holds().then(|| Known {
+                value: record.value().cloned(),
+                age: record.age(now_ms),
+                details: record.details().map(|details| (**details).clone()).unwrap_or_default(),
+            })
         })?
     }
 

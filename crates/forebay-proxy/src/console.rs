@@ -215,6 +215,7 @@ impl Console {
                 ("cache_answers", counts.answers.to_string()),
                 ("cache_bytes", counts.bytes.to_string()),
                 ("cache_max_bytes", counts.max_bytes.to_string()),
+                ("cache_told_while_away", counts.away.to_string()),
                 ("cache_invalidation", memory.invalidation().to_string()),
             ] {
                 rows.add([some(name), some(value)]);
@@ -389,7 +390,7 @@ impl Console {
                         some(counted.remembered),
                         match pool.remembers() {
                             true => (plan.why_not_remembered().or_else(of_session))
-                                .or_else(|| pool.listener()?.why_not(&plan.tables())),
+                                .or_else(|| pool.listener()?.why_not(&plan.tables(), plan.max_lag())),
                             false => Some("nothing is remembered: there is no memory for it".to_owned()),
                         },
                     ];

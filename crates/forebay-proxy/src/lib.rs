@@ -13,6 +13,7 @@
 //! - [`Session`]: one client; [`replicate()`]: one that has come for the log
 //! - [`Clients`]: who is connected, may cancel what, and is told to go
 
+mod away;
 mod beginning;
 mod cap;
 mod client;

@@ -13,6 +13,7 @@ use forebay_pg_link::{Config, ConnectError, Connector, Link};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 
+use crate::away::{Away, Found, says_away};
 use crate::beginning::Beginning;
 use crate::cap::{Cap, Holder, Permit};
 use crate::credentials::Credentials;
@@ -188,6 +189,7 @@ pub(crate) struct Pool {
     reach: Arc<Reach>,
     /// Of all databases.
     pub(crate) tops: Arc<Tops>,
+    away: Arc<Away>,
 }
 
 /// What somebody gets who has a place for a connection.
@@ -234,7 +236,7 @@ impl Pool {
         said: Said,
         credentials: Arc<Credentials>,
         effects: Arc<Effects>,
-        reach: Arc<Reach>,
+        (reach, away): (Arc<Reach>, Arc<Away>),
         tops: Arc<Tops>,
     ) -> Self {
         let Said {
@@ -270,6 +272,7 @@ impl Pool {
             welcomes: Welcomes::default(),
             reach,
             tops,
+            away,
         }
     }
 
@@ -371,10 +374,10 @@ impl Pool {
         self.terms.read().listener.clone()
     }
 
-    /// Whether nobody is to listen to the database, or somebody hears all that happens to these tables.
-    pub(crate) fn hears(&self, tables: &[Arc<str>]) -> bool {
+    /// Whether nobody is to listen to the database, or somebody hears all that happens to these tables, so late at the most, or as late as for all.
+    pub(crate) fn hears(&self, tables: &[Arc<str>], max_lag: Option<Duration>) -> bool {
         let listener = &self.terms.read().listener;
-        listener.as_ref().is_none_or(|listener| listener.hears(tables))
+        listener.as_ref().is_none_or(|listener| listener.hears(tables, max_lag))
     }
 
     /// Rows were changed, or may have been; to be said before its client is told.
@@ -436,6 +439,43 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// The same for somebody who would rather have none than wait for what is not there: none where a connection to the server cannot be made, as
+    /// was found a moment ago or is found meanwhile, by whomever.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    pub(crate) async fn acquire_unless_away(
+        &self,
+        beginning: &Beginning,
+        last: Option<Lent>,
+    ) -> Option<Result<Box<Server>, Unavailable>> {
+        let mut news = pin!(self.away.news());
+        let _trial = match self.away.find() {
+            Found::Away => return None,
+            Found::There => None,
+            Found::Tries(trial) => Some(trial),
+        };
+        let acquired = tokio::select! {
+            biased;
+            () = &mut news => return None,
+            acquired = self.acquire(beginning, last) => acquired,
+        };
+        match acquired {
+            Err(Unavailable::Connect(error)) if says_away(&error) => None,
+            acquired => Some(acquired),
+        }
+    }
+
+    /// Whether a connection to the server could not be made a moment ago, and cannot be told to be made now.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.is_away()
+    }
+
+    /// Somebody was answered by the server.
+    pub(crate) fn answered(&self) {
+        self.away.answered();
     }
 
     /// Waits for what is granted; none if the one who would have granted it has gone.
@@ -611,6 +651,7 @@ impl Pool {
         let connector = Arc::clone(&self.terms.read().connector);
         let connected = connector.beginning(beginning.settings(), secret).connect().await;
         self.reach.connected(connector.hosts(), &connected);
+        self.away.connected(&connected);
         if let Err(ConnectError::Server(error)) = &connected
             && error.code.starts_with("28")
         {

@@ -17,7 +17,7 @@ const UNREACHABLE: u8 = 1;
 const UNANSWERED: u8 = 2;
 
 /// `ERRCODE_CANNOT_CONNECT_NOW`: it starts, or stops.
-const NOT_NOW: &str = "57P03";
+pub(crate) const NOT_NOW: &str = "57P03";
 
 /// Whether a server answers.
 #[derive(Debug, Default)]

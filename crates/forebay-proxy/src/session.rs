@@ -38,8 +38,10 @@ use crate::relay::{Relayed, has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::ask::Answer;
-use crate::sharing::offer::{Alone, Asked, Offer, PARSE_COMPLETE, Travelling};
+use crate::sharing::asked::Asked;
+use crate::sharing::offer::{Alone, Offer, PARSE_COMPLETE, Travelling};
 use crate::sharing::plan::Kind;
+use crate::sharing::recourse::Got;
 use crate::sharing::trip::Lost;
 use crate::state::{IDLE_TIMEOUT, State};
 use crate::statements::Names;
@@ -308,7 +310,8 @@ impl Session {
             let mut asked = None;
             entry.set_doing(Doing::Waiting);
             let acquired = {
-                let mut acquired = pin!(self.state.pool.acquire(&self.state.beginning, self.state.last));
+                let recourse = alone.as_ref().and_then(|alone| alone.recourse.as_ref());
+                let mut acquired = pin!(self.state.acquire(recourse));
                 poll_fn(|context| {
                     if let Poll::Ready(acquired) = acquired.as_mut().poll(context) {
                         return Poll::Ready(acquired.map(Some).map_err(End::from));
@@ -329,7 +332,13 @@ impl Session {
             };
             let is_cancelled = entry.has_travelled();
             let acquired = match acquired {
-                Ok(acquired) => acquired,
+                Ok(Some(Got::Server(server))) => Some(server),
+                Ok(Some(Got::Told(said, remembrance))) => {
+                    self.is_told_while_away(alone, &said);
+                    self.state.last_answer = LastAnswer::Memory(remembrance);
+                    continue;
+                }
+                Ok(None) => None,
                 Err(end) => return end,
             };
             let asked_in_vain = is_cancelled
@@ -396,6 +405,7 @@ impl Session {
             match relayed {
                 Ok(()) => {
                     self.state.last = Some(server.lent);
+                    self.state.pool.answered();
                     if let Some(mut alone) = alone {
                         let answered = self.state.first_answered.unwrap_or_else(Instant::now);
                         alone.is_answered(self.client.sent_bytes - sent_before, answered);
@@ -559,6 +569,15 @@ impl Session {
         output.extend_from_slice(said);
         frames::put(output, b'Z', &[b"I"]);
         self.state.has_travelled(kind, asked);
+    }
+
+    /// The same by what was remembered, as there is no server.
+    fn is_told_while_away(&mut self, alone: Option<Alone>, said: &[u8]) {
+        let Some(alone) = alone else { return };
+        alone.is_told();
+        let recourse = alone.recourse.as_ref().expect("it is what was told");
+        self.is_told(Kind::Read, recourse.asked.clone(), said);
+        self.state.registration.counters().was_remembered();
     }
 
     /// Nothing of it was done, but for a Parse, which is done before what is cancelled.

@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 
+use crate::away::Away;
 use crate::cap::{Cap, Holder};
 use crate::clients::Bounds;
 use crate::credentials::Credentials;
@@ -133,6 +134,7 @@ pub(crate) struct Upstream {
     asking: Semaphore,
     reach: Arc<Reach>,
     tops: Arc<Tops>,
+    away: Arc<Away>,
     pools: Mutex<Pools>,
     /// By database.
     effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
@@ -320,6 +322,7 @@ impl Upstream {
             credentials: Arc::default(),
             asking: Semaphore::new(ASKED_AT_ONCE_MAX),
             reach: Arc::default(),
+            away: Arc::default(),
             pools: Mutex::default(),
             effects: Mutex::default(),
             listeners: Mutex::default(),
@@ -440,7 +443,7 @@ impl Upstream {
             settings.said_of(&key, settings.connector(user, database)?, listener),
             Arc::clone(&self.credentials),
             self.effects(database),
-            Arc::clone(&self.reach),
+            (Arc::clone(&self.reach), Arc::clone(&self.away)),
             Arc::clone(&self.tops),
         ));
         settings.cap.add(as_holder(&pool));
@@ -476,12 +479,14 @@ impl Upstream {
         all.retain(|_, listener| listener.strong_count() > 0);
         let user = options.config.user.as_deref().unwrap_or_default();
         let connector = settings.connector(user, database)?;
+        let of_database = options.rules.iter().filter(|rule| rule.is_at(database));
         let listener = Arc::new(Listener::new(
             place_of(connector.config()),
             connector,
             memory.clone(),
             self.effects(database),
             listening.clone(),
+            of_database.filter_map(|rule| rule.max_lag).min(),
         ));
         all.insert(database.to_owned(), Arc::downgrade(&listener));
         Ok(Some(listener))

@@ -45,25 +45,30 @@ pub(crate) struct Proxied {
     tried: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
 }
 
-/// What is remembered: how much at most, by what it is known to be old, and where.
+/// What is remembered: how much at most, of all and of rules with room of their own, by what it is known to be old, and where.
 struct Remembering {
-    as_said: (u64, Invalidation),
+    as_said: (u64, Vec<(String, u64)>, Invalidation),
     memory: Option<Memory>,
 }
 
 impl Remembering {
     fn new(options: &ProxyOptions) -> Self {
-        let (bytes, invalidation) = (options.cache_memory, options.invalidation.clone());
+        let as_said = Self::said_in(options);
+        let (bytes, rooms, invalidation) = as_said.clone();
         Self {
-            as_said: (bytes, invalidation.clone()),
-            memory: (bytes > 0).then(|| Memory::new(bytes, invalidation)),
+            as_said,
+            memory: (bytes > 0).then(|| Memory::with_rooms(bytes, invalidation, rooms)),
         }
+    }
+
+    fn said_in(options: &ProxyOptions) -> (u64, Vec<(String, u64)>, Invalidation) {
+        let rooms = (options.rules.iter()).filter_map(|rule| Some((rule.name.clone(), rule.capacity?)));
+        (options.cache_memory, rooms.collect(), options.invalidation.clone())
     }
 
     /// What is remembered stays where nothing else is said of it.
     fn changed(&self, options: &ProxyOptions) -> Self {
-        let (bytes, invalidation) = &self.as_said;
-        match (*bytes, invalidation) == (options.cache_memory, &options.invalidation) {
+        match self.as_said == Self::said_in(options) {
             true => Self {
                 as_said: self.as_said.clone(),
                 memory: self.memory.clone(),
@@ -188,6 +193,7 @@ impl Proxied {
                 ("fresh", remembered.fresh),
                 ("stale", remembered.stale),
                 ("missed", remembered.missed),
+                ("away", remembered.away),
             ] {
                 metrics::counter!("forebay_cache_lookups_total", "state" => state).absolute(count);
             }

@@ -7,6 +7,8 @@ mod client;
 
 #[path = "proxy/access.rs"]
 mod access;
+#[path = "proxy/away.rs"]
+mod away;
 #[path = "proxy/by_row.rs"]
 mod by_row;
 #[path = "proxy/cancels.rs"]
@@ -53,6 +55,8 @@ mod sharing;
 mod stream;
 #[path = "proxy/traps.rs"]
 mod traps;
+#[path = "proxy/windows.rs"]
+mod windows;
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;

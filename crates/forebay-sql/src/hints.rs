@@ -36,6 +36,10 @@ pub struct Hints {
     pub stale: Option<Duration>,
     /// `after:X/Y`: its answer is to have seen all that was committed before this position of the database's log.
     pub after: Option<u64>,
+    /// `missing:N`: an answer without rows may be told for so many seconds in place of both; with 0 it may not.
+    pub missing: Option<Duration>,
+    /// `away:N`: for so many seconds beyond that also, while the database cannot be asked.
+    pub away: Option<Duration>,
 }
 
 /// The hints in the comments of a text of PostgreSQL's.
@@ -120,6 +124,8 @@ impl<'sql> Read<'sql> {
                     self.line = self.line.or(u32::try_from(number).ok());
                     continue;
                 }
+                "missing" => (&mut hints.missing, Duration::from_secs(number), REMEMBERED_MAX),
+                "away" => (&mut hints.away, Duration::from_secs(number), REMEMBERED_MAX),
                 _ => continue,
             };
             hint.get_or_insert(asked.min(most));
@@ -202,22 +208,26 @@ mod tests {
 
     #[test]
     fn a_comment_says_for_how_long_an_answer_will_do() {
-        for (sql, ttl, stale) in [
-            ("/* ttl:60 stale:3600 */ SELECT 1", Some(60), Some(3600)),
-            ("SELECT 1 /* ttl:0 */", Some(0), None),
-            ("/* stale:5 batch:10 */ SELECT 1", None, Some(5)),
-            ("/* ttl:1 ttl:2 */ SELECT 1", Some(1), None),
+        for (sql, ttl, stale, missing) in [
+            ("/* ttl:60 stale:3600 */ SELECT 1", Some(60), Some(3600), None),
+            ("/* missing:5 away:600 ttl:60 */ SELECT 1", Some(60), None, Some(5)),
+            ("SELECT 1 /* ttl:0 missing:0 */", Some(0), None, Some(0)),
+            ("/* stale:5 batch:10 */ SELECT 1", None, Some(5), None),
+            ("/* ttl:1 ttl:2 */ SELECT 1", Some(1), None, None),
             (
                 "/* ttl:18446744073709551615 */ SELECT 1",
                 Some(REMEMBERED_MAX.as_secs()),
                 None,
+                None,
             ),
-            ("/* ttl:18446744073709551616 */ SELECT 1", None, None),
-            ("/* title:60 ttl: 60 ttl:1:2 */ SELECT 1", None, None),
+            ("/* ttl:18446744073709551616 */ SELECT 1", None, None, None),
+            ("/* title:60 ttl: 60 ttl:1:2 */ SELECT 1", None, None, None),
         ] {
             let hints = hints(sql);
             let seconds = |hint: Option<Duration>| hint.map(|hint| hint.as_secs());
-            assert_eq!((seconds(hints.ttl), seconds(hints.stale)), (ttl, stale), "{sql}");
+            let told = [hints.ttl, hints.stale, hints.missing].map(seconds);
+            assert_eq!(told, [ttl, stale, missing], "{sql}");
+            assert_eq!(seconds(hints.away), sql.contains(" away:").then_some(600), "{sql}");
         }
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Hearing {
     memory: Memory,
     effects: Arc<Effects>,
     pub(super) listening: Listening,
+    /// The least that anybody asks for in place of its `max_lag`.
+    pub(super) min_lag: Duration,
     pub(super) state: RwLock<State>,
     recent: Mutex<Recent>,
     aims: Mutex<Aims>,
@@ -123,6 +125,7 @@ impl Hearing {
             place,
             memory,
             effects,
+            min_lag: listening.max_lag,
             listening,
             state: RwLock::new(State {
                 standing: Standing::Connecting,
@@ -142,12 +145,14 @@ impl Hearing {
         }
     }
 
-    /// Whether a question of these tables may be answered from memory, or be remembered, now. They are published, if they can be.
-    pub(crate) fn hears(&self, tables: &[Arc<str>]) -> bool {
+    /// Whether a question of these tables may be answered from memory now, to one who bears being so late, or as all do. They are published, if they can be.
+    pub(crate) fn hears(&self, tables: &[Arc<str>], max_lag: Option<Duration>) -> bool {
         {
             let state = self.state.read();
             // Also where it is away: until then it was heard.
-            if self.lag().is_some_and(|lag| lag <= self.listening.max_lag)
+            if self
+                .lag()
+                .is_some_and(|lag| lag <= max_lag.unwrap_or(self.listening.max_lag))
                 && state.covered.first_uncovered(tables).is_none()
             {
                 return true;
@@ -161,7 +166,7 @@ impl Hearing {
     }
 
     /// Why a question of these tables is not; none where it is.
-    pub(crate) fn why_not(&self, tables: &[Arc<str>]) -> Option<String> {
+    pub(crate) fn why_not(&self, tables: &[Arc<str>], max_lag: Option<Duration>) -> Option<String> {
         let state = self.state.read();
         if state.standing != Standing::Listening {
             return Some(format!("the database's stream: {}", state.standing));
@@ -171,13 +176,15 @@ impl Hearing {
                 "the table {table} is not published, or was not when a transaction began"
             ));
         }
-        let is_late = self.lag().is_none_or(|lag| lag > self.listening.max_lag);
+        let max_lag = max_lag.unwrap_or(self.listening.max_lag);
+        let is_late = self.lag().is_none_or(|lag| lag > max_lag);
         is_late.then(|| "the database's stream is behind".to_owned())
     }
 
     /// A question of these tables is about to be asked, that hangs on no row of one of them but one by this key.
     pub(crate) fn begin(&self, tables: &[Arc<str>], by_row: Option<(&str, &Key)>) -> Option<Fence> {
-        if !self.hears(tables) {
+        // How late it is counts when it is told again.
+        if !self.hears(tables, Some(Duration::MAX)) {
             return None;
         }
         let commits = self.recent.lock().of(tables);
@@ -362,9 +369,12 @@ mod tests {
             company: 0,
             text: "five".into(),
             extended: None,
-            windows: Windows { fresh, stale: fresh },
+            windows: Windows {
+                fresh,
+                ..Windows::default()
+            },
         };
-        match hearing.memory.ask(Question::new(key, "here".into(), Five)) {
+        match hearing.memory.ask(Question::new(key, None, "here".into(), Five)) {
             Told::Known(..) => true,
             Told::Asked(told) => {
                 assert!(matches!(told.await, Ok(Answer::Done(_))));
@@ -456,6 +466,13 @@ mod tests {
         }
         hearing.is_away("gone");
         assert!(hearing.begin(&[], None).is_some(), "it was heard a moment ago");
+        let hears = |max_lag: Option<u64>| hearing.hears(&[], max_lag.map(Duration::from_secs));
+        hearing.heard.store(8_001, Ordering::Release);
+        assert!(!hears(None) && !hears(Some(1)) && hears(Some(5)), "two seconds ago");
+        assert!(
+            hearing.begin(&[], None).is_some(),
+            "what it is to tell of that will be told"
+        );
         hearing.begins("server".into());
         assert!(hearing.begin(&["t".into()], None).is_none());
     }

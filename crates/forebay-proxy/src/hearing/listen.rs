@@ -21,7 +21,7 @@ use crate::memory::key::Key;
 const PUBLICATION: &str = "forebay";
 /// The catalog is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The log's end is asked for so often in the time that the stream may be behind, and no more often than [`TICK_MIN`].
+/// The log's end is asked for so often in the least time that the stream may be behind, and no more often than [`TICK_MIN`].
 const TICKS: u32 = 4;
 const TICK_MIN: Duration = Duration::from_millis(20);
 /// It is tried again after this time, twice as long each time, and no longer than [`RETRY_MAX`].
@@ -208,8 +208,8 @@ async fn watch(
     nudged: &Notify,
 ) -> Result<std::convert::Infallible, Deaf> {
     let version = asking.parameter("server_version").map_or(0, version_number);
-    let max_lag = hearing.listening.max_lag;
-    let mut ticks = interval((max_lag / TICKS).max(TICK_MIN));
+    let min_lag = hearing.min_lag;
+    let mut ticks = interval((min_lag / TICKS).max(TICK_MIN));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut looked, mut mark): (Option<Instant>, Option<String>) = (None, None);
     let mut behind_since: Option<Instant> = None;
@@ -222,7 +222,7 @@ async fn watch(
         hearing.aim(end, moment);
         nudged.notify_one();
         match (is_behind, behind_since) {
-            (true, Some(since)) if since.elapsed() > max_lag / 2 => {
+            (true, Some(since)) if since.elapsed() > min_lag / 2 => {
                 // It may be that there is nothing more to tell, and the log's end is not where a record ends.
                 ask(asking, catalog::NUDGE).await?;
                 behind_since = None;

@@ -11,19 +11,24 @@
 //! - Of what passes through this proxy to change rows, nothing that is older is served once its client has been told that it is done.
 //!   An answer that hangs on one row by its key is not made old by what changes others. What it cannot tell which rows it changes, it takes for a change of all. Not seen is what passes elsewhere, or is changed by a function that
 //!   a read does not call by name: then an answer is as old as its window allows.
-//! - All answers together take no more memory than the bytes that were given, by what they and their questions are long.
+//! - While the database cannot be asked, who has said so is told what was remembered for longer, but nothing that is known to be of before a change.
+//! - All answers together take no more memory than the bytes that were given, by what they and their questions are long; those of a rule that has room of
+//!   its own no more than that, and what others remember does not push them out.
 //!
 //! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`key`] how one row is called; [`watch`]
-//! what a transaction has done. The answers are in a
-//! [`Cache`], whose windows, flights and tags these are.
+//! what a transaction has done; `windows` how old an answer may be. The answers are in a
+//! [`Cache`], or in one of a rule's own, whose windows, flights and tags these are.
 
 pub(crate) mod does;
 pub(crate) mod key;
 pub(crate) mod question;
 pub(crate) mod watch;
+mod windows;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -33,7 +38,9 @@ use tokio::sync::oneshot;
 
 use self::does::{Changed, Does, Rows};
 use self::question::{Question, tag_of, tag_of_row};
-pub(crate) use self::question::{Said, Unanswered, Windows};
+pub(crate) use self::question::{Said, Unanswered};
+use self::windows::Window;
+pub(crate) use self::windows::Windows;
 use crate::last_answer::Remembrance;
 use crate::sharing::ask::Answer;
 
@@ -44,9 +51,15 @@ const OVERHEAD_BYTES: usize = 256;
 #[derive(Clone)]
 pub struct Memory(Arc<Shared>);
 
+type Answers = Cache<Question, Bytes, Unanswered>;
+
 struct Shared {
-    answers: Cache<Question, Bytes, Unanswered>,
+    answers: Answers,
+    /// Those of rules that have room of their own, by their names.
+    of_rules: BTreeMap<String, Answers>,
     invalidation: Invalidation,
+    /// How many clients were answered since their database was away.
+    away: AtomicU64,
 }
 
 /// By what answers are known to be old before their time.
@@ -116,8 +129,29 @@ pub struct Remembered {
     pub stale: u64,
     /// Clients that were not.
     pub missed: u64,
+    /// Clients that were told what was remembered because their database was away.
+    pub away: u64,
     /// Answers that others have pushed out.
     pub evicted: u64,
+}
+
+impl Shared {
+    /// Where the answer to this is.
+    fn answers(&self, question: &Question) -> &Answers {
+        let of_rule = question.rule().and_then(|rule| self.of_rules.get(rule));
+        of_rule.unwrap_or(&self.answers)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Answers> {
+        std::iter::once(&self.answers).chain(self.of_rules.values())
+    }
+
+    /// What was remembered of this is not served from now on.
+    fn forget(&self, tag: &str) {
+        for answers in self.all() {
+            drop(answers.invalidate_tag(tag));
+        }
+    }
 }
 
 impl fmt::Debug for Memory {
@@ -142,34 +176,35 @@ impl Memory {
     /// An empty one, for so many bytes.
     #[must_use]
     pub fn new(max_bytes: u64, invalidation: Invalidation) -> Self {
-        let answers = Cache::builder(|question: Question| async move {
-            let said = question.ask_the_server().await?;
-            let windows = match said.is_of_now {
-                true => question.windows(),
-                // For those alone who have waited for it.
-                false => Windows::NONE,
-            };
-            let tags = question.tags(said.row.as_ref());
-            let fetched = Fetched::of(said.bytes)
-                .fresh_for(windows.fresh)
-                .stale_for(windows.stale);
-            Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
-        });
-        let weigh = |question: &Question, said: Option<&Bytes>| {
-            let bytes = question.bytes() + said.map_or(0, Bytes::len) + OVERHEAD_BYTES;
-            u32::try_from(bytes).unwrap_or(u32::MAX)
-        };
+        Self::with_rooms(max_bytes, invalidation, [])
+    }
+
+    /// The same, where each of these rules has room for so many of the bytes, and all else has the rest.
+    #[must_use]
+    pub fn with_rooms(
+        max_bytes: u64,
+        invalidation: Invalidation,
+        rooms: impl IntoIterator<Item = (String, u64)>,
+    ) -> Self {
+        let mut rest = max_bytes;
+        let mut of_rules = BTreeMap::new();
+        for (rule, bytes) in rooms {
+            let bytes = bytes.min(rest);
+            rest -= bytes;
+            of_rules.insert(rule, room(bytes));
+        }
         Self(Arc::new(Shared {
-            // How long the server may be at it is for the client's time limit to say.
-            answers: answers.capacity(max_bytes).weigher(weigh).no_fetch_timeout().build(),
+            answers: room(rest),
+            of_rules,
             invalidation,
+            away: AtomicU64::new(0),
         }))
     }
 
     /// The answer, if it is known, or else what will be told once somebody has asked.
     pub(crate) fn ask(&self, question: Question) -> Told {
         let shared = Arc::clone(&self.0);
-        let mut get = Box::pin(async move { shared.answers.lookup(&question).await });
+        let mut get = Box::pin(async move { shared.answers(&question).lookup(&question).await });
         let first = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let first = match first {
             Poll::Ready(Ok(Looked {
@@ -200,19 +235,53 @@ impl Memory {
         if is_told
             && let Some(Looked {
                 value: Some(said), age, ..
-            }) = self.0.answers.lookup_if_fresh(&question)
+            }) = self.0.answers(&question).lookup_if_fresh(&question)
         {
             let is_stale = false;
             return Told::Known(said, Remembrance { age, is_stale });
         }
+        Told::Asked(self.ask_anew(question))
+    }
+
+    /// The same whatever is known, and whoever asks it already: what will be told by the server itself. It is remembered.
+    pub(crate) fn ask_anew(&self, question: Question) -> oneshot::Receiver<Answer> {
         let shared = Arc::clone(&self.0);
         let (answer, told) = oneshot::channel();
         tokio::spawn(async move {
-            let outcome = shared.answers.refresh(&question).await;
+            let outcome = shared.answers(&question).refresh(&question).await;
             // Whoever has gone wants none.
             drop(answer.send(answer_of(outcome)));
         });
-        Told::Asked(told)
+        told
+    }
+
+    /// Whether there is an answer for as long as its database cannot be asked: of before no change that is known, and no older than was said for that.
+    pub(crate) fn may_tell_while_away(&self, question: &Question) -> bool {
+        self.recall(question).is_some()
+    }
+
+    /// That answer, which is told now.
+    pub(crate) fn tell_while_away(&self, question: &Question) -> Option<(Bytes, Remembrance)> {
+        let (said, remembrance, _) = self.recall(question)?;
+        self.0.away.fetch_add(1, Ordering::Relaxed);
+        Some((said, remembrance))
+    }
+
+    /// The same, if it is too old to be [told anyway](Self::ask).
+    pub(crate) fn tell_if_away_only(&self, question: &Question) -> Option<(Bytes, Remembrance)> {
+        let (_, _, is_of_all) = self.recall(question)?;
+        (!is_of_all).then(|| self.tell_while_away(question)).flatten()
+    }
+
+    /// The answer that is told while its database cannot be asked, and whether it is told otherwise, too.
+    fn recall(&self, question: &Question) -> Option<(Bytes, Remembrance, bool)> {
+        let known = self.0.answers(question).known(question)?;
+        let (fresh, stale) = (known.details.fresh_for?, known.details.stale_for?);
+        let of_all = fresh.saturating_add(stale);
+        let most = of_all.saturating_add(question.windows().away);
+        let said = known.value.filter(|_| known.age < most)?;
+        let (age, is_stale) = (known.age, known.age >= fresh);
+        Some((said, Remembrance { age, is_stale }, age < of_all))
     }
 
     /// Rows were changed at this place, or may have been: what was remembered of them before is not served from now on.
@@ -223,34 +292,37 @@ impl Memory {
         match does {
             Does::Nothing => {}
             Does::Changes(tables) => {
-                let invalidate = |tag: Arc<str>| drop(self.0.answers.invalidate_tag(&tag));
                 for Changed { table, rows } in tables {
-                    if *rows == Rows::Any {
-                        invalidate(tag_of(place, table));
-                    }
+                    self.0.forget(&tag_of(place, table));
                     match rows {
-                        Rows::Any => invalidate(tag_of_row(place, table, "")),
-                        Rows::Only(rows) => rows.iter().for_each(|row| invalidate(tag_of_row(place, table, row))),
+                        Rows::Any => self.0.forget(&tag_of_row(place, table, "")),
+                        Rows::Only(rows) => rows
+                            .iter()
+                            .for_each(|row| self.0.forget(&tag_of_row(place, table, row))),
                     }
                 }
             }
-            Does::Anything => drop(self.0.answers.invalidate_tag(place)),
+            Does::Anything => self.0.forget(place),
         }
     }
 
     /// What is counted.
     #[must_use]
     pub fn counts(&self) -> Remembered {
-        let stats = self.0.answers.stats();
-        Remembered {
-            answers: stats.entries,
-            bytes: stats.weight,
-            max_bytes: stats.capacity,
-            fresh: stats.hits_fresh,
-            stale: stats.hits_stale,
-            missed: stats.misses,
-            evicted: stats.evictions,
+        let mut all = Remembered {
+            away: self.0.away.load(Ordering::Relaxed),
+            ..Remembered::default()
+        };
+        for stats in self.0.all().map(Cache::stats) {
+            all.answers += stats.entries;
+            all.bytes += stats.weight;
+            all.max_bytes += stats.capacity;
+            all.fresh += stats.hits_fresh;
+            all.stale += stats.hits_stale;
+            all.missed += stats.misses;
+            all.evicted += stats.evictions;
         }
+        all
     }
 
     /// By what answers are known to be old.
@@ -258,6 +330,31 @@ impl Memory {
     pub fn invalidation(&self) -> &Invalidation {
         &self.0.invalidation
     }
+}
+
+/// Room for answers of so many bytes.
+fn room(max_bytes: u64) -> Answers {
+    let answers = Cache::builder(|question: Question| async move {
+        let said = question.ask_the_server().await?;
+        if !said.is_of_now && question.may_be_away() {
+            // What is known already may be of use still, and is not replaced by what is not to be told.
+            return Err(Unanswered);
+        }
+        let window = match said.is_of_now {
+            true => question.windows().of(&said.bytes, rand::random()),
+            // For those alone who have waited for it.
+            false => Window::NONE,
+        };
+        let tags = question.tags(said.row.as_ref());
+        let fetched = Fetched::of(said.bytes).fresh_for(window.fresh).stale_for(window.stale);
+        Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
+    });
+    let weigh = |question: &Question, said: Option<&Bytes>| {
+        let bytes = question.bytes() + said.map_or(0, Bytes::len) + OVERHEAD_BYTES;
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    };
+    // How long the server may be at it is for the client's time limit to say.
+    answers.capacity(max_bytes).weigher(weigh).no_fetch_timeout().build()
 }
 
 fn answer_of(outcome: Result<Option<Bytes>, CacheError<Unanswered>>) -> Answer {

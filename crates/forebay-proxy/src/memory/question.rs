@@ -7,10 +7,10 @@ use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::windows::Windows;
 use crate::sharing::unit::Steps;
 
 /// The server's answer is nothing to be remembered: an error, or none at all.
@@ -34,27 +34,14 @@ pub(crate) struct Row {
     pub(crate) row: Arc<str>,
 }
 
-/// For how long an answer is served, and for how long beyond that while it is asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Windows {
-    pub(crate) fresh: Duration,
-    pub(crate) stale: Duration,
-}
-
-impl Windows {
-    /// It is served to nobody.
-    pub(super) const NONE: Self = Self {
-        fresh: Duration::ZERO,
-        stale: Duration::ZERO,
-    };
-}
-
 /// What is asked.
 #[derive(Clone)]
 pub(crate) struct Question(Arc<Whole>);
 
 struct Whole {
     key: Key,
+    /// The rule that has room of its own for its answer, if one has.
+    rule: Option<Arc<str>>,
     /// Where the database is.
     place: Arc<str>,
     way: Box<dyn Way>,
@@ -107,13 +94,22 @@ pub(super) fn tag_of_row(place: &str, table: &str, row: &str) -> Arc<str> {
 }
 
 impl Question {
-    pub(crate) fn new(key: Key, place: Arc<str>, way: impl Way + 'static) -> Self {
+    pub(crate) fn new(key: Key, rule: Option<Arc<str>>, place: Arc<str>, way: impl Way + 'static) -> Self {
         let way = Box::new(way);
-        Self(Arc::new(Whole { key, place, way }))
+        Self(Arc::new(Whole { key, rule, place, way }))
+    }
+
+    pub(super) fn rule(&self) -> Option<&str> {
+        self.0.rule.as_deref()
     }
 
     pub(super) fn windows(&self) -> Windows {
         self.0.key.windows
+    }
+
+    /// Whether more of it is told while its database is away.
+    pub(crate) fn may_be_away(&self) -> bool {
+        !self.0.key.windows.away.is_zero()
     }
 
     /// By what its answer is known, which hangs on no row of a table but this: all of its database's, and of its tables'.

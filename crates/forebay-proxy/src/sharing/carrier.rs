@@ -265,14 +265,17 @@ impl Carrier {
 pub(crate) type Sees = oneshot::Sender<(String, String)>;
 
 /// Carries one who reads by himself, as others join him. Who waits for it is answered, or goes alone. What it sees is asked in front of it where
-/// somebody wants to know.
-pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job, sees: Option<Sees>) {
+/// somebody wants to know. `has_recourse`: it waits for no connection that cannot be made.
+pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job, sees: Option<Sees>, has_recourse: bool) {
     tokio::spawn(async move {
-        // Where there is no connection he is told so when he wants one of his own.
-        let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
-            return;
+        let acquired = match has_recourse {
+            true => pool.acquire_unless_away(&company.beginning, None).await,
+            false => Some(pool.acquire(&company.beginning, None).await),
         };
+        // Where there is no connection he is told so when he wants one of his own.
+        let Some(Ok(mut server)) = acquired else { return };
         if let Ok(true) = lead_one(&pool, &company, job, sees, &mut server).await {
+            pool.answered();
             // The last numbers of sequences are still those of whoever had it before.
             server.lent.not_at_all();
             pool.release(server);

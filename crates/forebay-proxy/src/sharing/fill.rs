@@ -33,6 +33,8 @@ pub(crate) struct Fill {
     pub(crate) of: Of,
     pub(crate) ask: Ask,
     pub(crate) statement: Option<Arc<Statement>>,
+    /// There may be something to be told where the database is away.
+    pub(crate) has_recourse: bool,
     /// The server may be at it for so long.
     pub(crate) time: Option<Duration>,
     /// What is counted of who has asked it first.
@@ -58,7 +60,8 @@ impl Way for Fill {
             job.time = self.time;
             job.caller.clone_from(&self.caller);
             let (sees, seen) = oneshot::channel();
-            carry_one(pool, Arc::clone(&self.company), job, fence.is_some().then_some(sees));
+            let sees = fence.is_some().then_some(sees);
+            carry_one(pool, Arc::clone(&self.company), job, sees, self.has_recourse);
             let Ok(Answer::Done(said)) = told.await else {
                 return Err(Unanswered);
             };

@@ -7,9 +7,10 @@
 //! Inside: a [`unit`](unit::unit) is what a client asks in one go; its [plan](plan::Plan) says what is known of it, by [facts] of
 //! the catalog that are [learnt](learning); sessions of one [company](company::Company) wait in a [line](line::Line), whose [pace](pace::Pace) tells who is quick, and a [carrier] takes them on [trips](trip::Trip), those of one [shape] as [one](joint), with what is
 //! asked [beside]. What [rules] say of a statement comes first; by them a read may join another's [flight], by when that was [sent], or be told what was
-//! told before, which a [fill] asks; to which row of a table one is restricted a [restriction] says.
+//! told before, which a [fill] asks, and which is a [recourse] where there is no connection; to which row of a table one is restricted a [restriction] says.
 
 pub(crate) mod ask;
+pub(crate) mod asked;
 pub(crate) mod beside;
 mod bound;
 pub(crate) mod carrier;
@@ -26,6 +27,7 @@ pub(crate) mod line;
 pub(crate) mod offer;
 mod pace;
 pub(crate) mod plan;
+pub(crate) mod recourse;
 pub(crate) mod restriction;
 pub(crate) mod reviewed;
 pub(crate) mod rules;

@@ -12,6 +12,7 @@ use forebay_sql::{Hints, mentions_a_moment, without_comments};
 use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
+use super::asked::Asked;
 use super::carrier::{carry, carry_one};
 use super::company::Company;
 use super::fill::Fill;
@@ -19,7 +20,8 @@ use super::flight::Boarding;
 use super::job::{Claim, Job};
 use super::learning::learn;
 use super::line::{Entry, Line};
-use super::plan::{Kind, Plan};
+use super::plan::{Kind, Of, Plan};
+use super::recourse::Recourse;
 use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
@@ -30,6 +32,9 @@ use crate::memory::{Told, Windows};
 use crate::server::Server;
 use crate::state::State;
 use crate::statements::{Named, Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
+
+/// However late the database is listened to, as long as it is.
+const ANY_LAG: Option<Duration> = Some(Duration::MAX);
 
 /// What is answered to a Parse.
 pub(crate) const PARSE_COMPLETE: [u8; 5] = [b'1', 0, 0, 0, 4];
@@ -43,17 +48,6 @@ pub(crate) enum Offer {
     Travels(Travelling),
     /// It is known what is said to it.
     Known(Asked, Bytes, Remembrance),
-}
-
-/// What a client has asked in one go, and what of that is done where nothing else is.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    /// Bytes of the client's that it is made of.
-    pub(crate) length: usize,
-    /// The unnamed statement behind it; none where it stays as it is.
-    unnamed: Option<Option<Arc<Statement>>>,
-    /// A Parse was asked, too.
-    pub(crate) is_parsed: bool,
 }
 
 /// Something that is asked alone.
@@ -72,12 +66,19 @@ pub(crate) struct Alone {
     pub(crate) before: Duration,
     /// Whose it is, where the catalog is to be asked about it.
     learns_for: Option<Arc<Company>>,
+    /// What is told of it where there is no connection.
+    pub(crate) recourse: Option<Recourse>,
 }
 
 impl Alone {
     /// It has a connection now.
     pub(crate) fn begins(&mut self) {
         self.since = Instant::now();
+    }
+
+    /// It was answered without a server.
+    pub(crate) fn is_told(&self) {
+        self.plan.was_remembered();
     }
 
     /// Whether the catalog is to be asked about it once it is answered.
@@ -134,21 +135,8 @@ pub(crate) struct Travelling {
     sent: Sent,
     pub(crate) kind: Kind,
     pub(crate) asked: Asked,
-}
-
-impl Asked {
-    /// `statement`: what a Parse of it makes.
-    fn of(unit: &Unit<'_>, input: &[u8], statement: impl FnOnce() -> Option<Arc<Statement>>) -> Self {
-        let is_parsed = matches!(unit, Unit::Extended(extended) if extended.definition.is_some());
-        Self {
-            length: input.len(),
-            unnamed: match unit {
-                Unit::Simple(_) => Some(None),
-                Unit::Extended(_) => is_parsed.then(statement),
-            },
-            is_parsed,
-        }
-    }
+    /// What is told of it where it comes to nothing, and there is no connection.
+    recourse: Option<Recourse>,
 }
 
 impl Travelling {
@@ -187,6 +175,7 @@ impl Travelling {
             since: Instant::now(),
             was_held_up,
             learns_for: None,
+            recourse: self.recourse,
         }
     }
 }
@@ -244,6 +233,7 @@ impl State {
                 was_held_up: false,
                 before: Duration::ZERO,
                 learns_for: None,
+                recourse: None,
             }));
         };
         let line = company.line(kind);
@@ -251,7 +241,29 @@ impl State {
         let is_asked_about = windows.is_some() || plan.times_alone() >= company.min_asked;
         let is_due = is_asked_about && plan.is_due(self.pool.effects.schema_changes());
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
-        let alone = |plan: Arc<Plan>, caller, is_counted| {
+        // What is told while the database is away is not known to have seen a position of its log.
+        let is_away_told = |windows: &Windows| !windows.away.is_zero() && hints.after.is_none();
+        // What memory is asked, of an answer of these tables.
+        let question = |of: Of, windows: Windows| {
+            let (memory, place) = self.pool.memory()?;
+            let key = key_of(&company, &asked, statement.as_deref(), windows)?;
+            let fill = Fill {
+                pool: Arc::downgrade(&self.pool),
+                company: Arc::clone(&company),
+                plan: Arc::clone(&plan),
+                of,
+                has_recourse: is_away_told(&windows),
+                ask: ask_of(&asked, statement.as_deref()),
+                statement: statement.clone(),
+                time: self.statement_timeout,
+                caller: caller.clone(),
+            };
+            // What a statement says itself is no rule's.
+            let room = hints.ttl.is_none().then(|| plan.ruled.room.clone()).flatten();
+            Some((memory, Question::new(key, room, place, fill)))
+        };
+        let asked_here = || Asked::of(&asked, input, || statement.clone());
+        let alone = |plan: Arc<Plan>, caller, is_counted, recourse| {
             Some(Offer::Alone(Alone {
                 plan,
                 caller,
@@ -261,6 +273,7 @@ impl State {
                 was_held_up: false,
                 before: Duration::ZERO,
                 learns_for: is_due.then(|| Arc::clone(&company)),
+                recourse,
             }))
         };
         let batch = hints.batch.or(plan.ruled.batch);
@@ -269,26 +282,24 @@ impl State {
         let listener = hints.after.and_then(|_| self.pool.listener());
         let may_ask_memory = hints.after.is_none() || listener.is_some();
         if let Some(windows) = windows.filter(|_| may_be_carried && may_ask_memory)
-            && let Some((memory, place)) = self.pool.memory()
             && let Some(of) = plan.may_be_remembered(keeps_numbers)
-            && self.pool.hears(&of.tables)
-            && let Some(key) = key_of(&company, &asked, statement.as_deref(), windows)
+            && let Some(is_heard) = self.is_heard(&of.tables, &windows)
+            && let Some((memory, question)) = question(of, windows)
         {
-            let fill = Fill {
-                pool: Arc::downgrade(&self.pool),
-                company: Arc::clone(&company),
-                plan: Arc::clone(&plan),
-                of,
-                ask: ask_of(&asked, statement.as_deref()),
-                statement: statement.clone(),
-                time: self.statement_timeout,
-                caller: caller.clone(),
+            let asked = asked_here();
+            // Who comes while somebody tries waits for nothing.
+            let while_away = || match is_heard {
+                true => memory.tell_if_away_only(&question),
+                false => memory.tell_while_away(&question),
             };
-            let asked = Asked::of(&asked, input, || statement.clone());
-            let question = Question::new(key, place, fill);
-            let told = match (hints.after, listener) {
-                (Some(after), Some(listener)) => memory.ask_behind(question, listener.has_told(after)),
-                _ => memory.ask(question),
+            let may_be_away = is_away_told(&windows) && self.pool.is_away();
+            let told = match (may_be_away.then(while_away).flatten(), is_heard) {
+                (Some((said, remembrance)), _) => Told::Known(said, remembrance),
+                (None, true) => match (hints.after, listener) {
+                    (Some(after), Some(listener)) => memory.ask_behind(question.clone(), listener.has_told(after)),
+                    _ => memory.ask(question.clone()),
+                },
+                (None, false) => Told::Asked(memory.ask_anew(question.clone())),
             };
             return Some(match told {
                 Told::Known(said, remembrance) => {
@@ -310,6 +321,9 @@ impl State {
                         since: Instant::now(),
                         sent,
                         kind,
+                        recourse: is_away_told(&windows)
+                            .then(|| Recourse::of(memory, question, asked.clone()))
+                            .flatten(),
                         asked,
                         caller,
                         plan,
@@ -318,6 +332,11 @@ impl State {
             });
         }
         is_missed();
+        // What was remembered may be told whatever is known by now.
+        let may_be_away = windows.filter(is_away_told);
+        let recourse = may_be_away
+            .and_then(|windows| question(Of::these(plan.tables()), windows))
+            .and_then(|(memory, question)| Recourse::of(memory, question, asked_here()));
         let may_be_carried = may_be_carried && self.pool.shares() && batch != Some(Duration::ZERO);
         let mut may_share = may_be_carried && plan.may_share(keeps_numbers);
         if let Unit::Extended(extended) = &asked {
@@ -329,10 +348,10 @@ impl State {
         let joins = kind == Kind::Read && plan.ruled.joins && may_be_carried;
         let joins = joins && plan.is_steady() && plan.may_be_carried(keeps_numbers) && hints.after.is_none();
         if !may_share && !joins {
-            return alone(plan, caller, false);
+            return alone(plan, caller, false, recourse);
         }
         let ask = || ask_of(&asked, statement.as_deref());
-        let travels = |plan, caller, told, claim, sent| {
+        let travels = |plan, caller, told, claim, sent, recourse| {
             Some(Offer::Travels(Travelling {
                 line: Arc::clone(line),
                 told,
@@ -340,15 +359,16 @@ impl State {
                 since: Instant::now(),
                 sent,
                 kind,
-                asked: Asked::of(&asked, input, || statement.clone()),
+                asked: asked_here(),
                 caller,
+                recourse,
                 plan,
             }))
         };
         let mut flight = None;
         if joins {
             match company.flights.board(&ask(), self.answered, self.statement_timeout) {
-                Boarding::Joined(told, sent) => return travels(plan, caller, told, Claim::default(), sent),
+                Boarding::Joined(told, sent) => return travels(plan, caller, told, Claim::default(), sent, recourse),
                 Boarding::First(ticket) => flight = Some(ticket),
             }
         }
@@ -366,20 +386,29 @@ impl State {
             job
         };
         if !may_share {
-            carry_one(Arc::clone(&self.pool), Arc::clone(&company), make(), None);
+            carry_one(Arc::clone(&self.pool), Arc::clone(&company), make(), None, false);
             let (told, claim, sent) = told.expect("it was made");
-            return travels(plan, caller, told, claim, sent);
+            return travels(plan, caller, told, claim, sent, recourse);
         }
         let entry = line.enter(until.is_some() || is_joined, make);
         let is_wanted = match entry {
-            Entry::Alone => return alone(plan, caller, true),
+            Entry::Alone => return alone(plan, caller, true, recourse),
             Entry::Waits(is_wanted) => is_wanted,
         };
         if is_wanted {
             carry(Arc::clone(&self.pool), Arc::clone(&company), kind);
         }
         let (told, claim, sent) = told.expect("it was made when it had to wait");
-        travels(plan, caller, told, claim, sent)
+        travels(plan, caller, told, claim, sent, recourse)
+    }
+
+    /// Whether what is known of these tables may be told; none where nothing is to be remembered, either. Who may be told something while the database is
+    /// away has it asked and remembered however late the database is listened to.
+    fn is_heard(&self, tables: &[Arc<str>], windows: &Windows) -> Option<bool> {
+        if self.pool.hears(tables, windows.max_lag) {
+            return Some(true);
+        }
+        (!windows.away.is_zero() && self.pool.hears(tables, ANY_LAG)).then_some(false)
     }
 
     /// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.
@@ -390,6 +419,9 @@ impl State {
         let by_hint = hints.ttl.map(|fresh| Windows {
             fresh,
             stale: hints.stale.unwrap_or_default(),
+            missing: hints.missing,
+            away: hints.away.unwrap_or_default(),
+            ..Windows::default()
         });
         by_hint
             .or(plan.ruled.windows)

@@ -151,6 +151,17 @@ pub(crate) struct Of {
     pub(crate) schema_changes: u64,
 }
 
+impl Of {
+    /// Of any rows of these, as was known at any time: to tell what was remembered, and not to remember.
+    pub(crate) fn these(tables: Arc<[Arc<str>]>) -> Self {
+        Self {
+            tables,
+            key: None,
+            schema_changes: 0,
+        }
+    }
+}
+
 /// Whether rows may be changed that are there already.
 fn changes_what_is_there(touches: &Touches) -> bool {
     matches!(&touches.effect, Effect::Changes(change) if change.finds_rows)
@@ -404,6 +415,11 @@ impl Plan {
             Learnt::Harmless { tables, .. } => Arc::clone(tables),
             Learnt::Nothing | Learnt::Matter(_) => Arc::default(),
         }
+    }
+
+    /// How late the database's stream may be by what rules say; none: as for all.
+    pub(crate) fn max_lag(&self) -> Option<Duration> {
+        self.ruled.windows?.max_lag
     }
 
     /// What it does to rows with what it is given, after so many changes of tables.

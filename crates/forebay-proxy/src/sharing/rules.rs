@@ -40,6 +40,16 @@ pub struct Rule {
     pub fresh: Option<Duration>,
     /// For so long beyond that also, while it is asked again.
     pub stale: Option<Duration>,
+    /// In place of both, where an answer has no rows; with zero it is not remembered then.
+    pub missing: Option<Duration>,
+    /// The first of these is shorter for each answer, by up to this share of it, in millionths: those that are made together are not asked again together.
+    pub jitter: Option<u32>,
+    /// Where the database is listened to, it may be this late; none: as for all.
+    pub max_lag: Option<Duration>,
+    /// For so long beyond all of that also, while the database cannot be asked.
+    pub stale_if_away: Option<Duration>,
+    /// Room for answers of so many bytes, which is theirs alone; none: they are among all others.
+    pub capacity: Option<u64>,
 }
 
 /// A table, with its schema or without.
@@ -142,6 +152,8 @@ pub(crate) struct Ruled {
     pub(crate) joins: bool,
     /// How old an answer may be.
     pub(crate) windows: Option<Windows>,
+    /// The rule that has room of its own for that.
+    pub(crate) room: Option<Arc<str>>,
     counts: Arc<[RuleCounts]>,
     /// The rules that are of it, by their places.
     own: Vec<usize>,
@@ -192,8 +204,25 @@ impl Ruled {
 impl Rule {
     /// Whether it may be of a statement of this user at this database.
     pub(crate) fn is_of(&self, user: &str, database: &str) -> bool {
-        let is_of = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
-        is_of(&self.user, user) && is_of(&self.database, database)
+        self.user.as_ref().is_none_or(|own| own == user) && self.is_at(database)
+    }
+
+    /// Whether it may be of a statement at this database.
+    pub(crate) fn is_at(&self, database: &str) -> bool {
+        self.database.as_ref().is_none_or(|own| own == database)
+    }
+
+    /// How old an answer may be; none where it says nothing of that, or that it is not to be remembered.
+    fn windows(&self) -> Option<Windows> {
+        let fresh = self.fresh.filter(|fresh| !fresh.is_zero())?;
+        Some(Windows {
+            fresh,
+            stale: self.stale.unwrap_or_default(),
+            missing: self.missing,
+            jitter: self.jitter.unwrap_or_default(),
+            max_lag: self.max_lag,
+            away: self.stale_if_away.unwrap_or_default(),
+        })
     }
 
     /// What it says of its statement in vain, if there is something.
@@ -221,7 +250,12 @@ impl Rule {
             joins,
             ignores_application,
             fresh,
-            stale,
+            stale: _,
+            missing: _,
+            jitter: _,
+            max_lag: _,
+            stale_if_away: _,
+            capacity,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {
@@ -236,11 +270,11 @@ impl Rule {
                 true => "share whatever their application is called".to_owned(),
                 false => "share where their application is called the same".to_owned(),
             }),
-            fresh.map(|fresh| match (fresh.is_zero(), stale) {
-                (true, _) => "are not remembered".to_owned(),
-                (false, None) => format!("are remembered for {fresh:?}"),
-                (false, Some(stale)) => {
-                    format!("are remembered for {fresh:?}, and for {stale:?} while they are asked again")
+            fresh.map(|_| match self.windows() {
+                None => "are not remembered".to_owned(),
+                Some(windows) => {
+                    let room = capacity.map(|bytes| format!(", in {bytes} bytes of their own"));
+                    format!("are remembered {windows}{}", room.unwrap_or_default())
                 }
             }),
         ];
@@ -333,14 +367,11 @@ impl Rules {
         let batch_by = first(|rule| rule.batch.is_some());
         let joins_by = first(|rule| rule.joins.is_some());
         let fresh_by = first(|rule| rule.fresh.is_some());
-        let windows = fresh_by.and_then(|at| {
-            let rule = &self.all[at];
-            let fresh = rule.fresh.filter(|fresh| !fresh.is_zero())?;
-            let stale = rule.stale.unwrap_or_default();
-            Some(Windows { fresh, stale })
-        });
         Ruled {
-            windows,
+            windows: fresh_by.and_then(|at| self.all[at].windows()),
+            room: fresh_by
+                .filter(|at| self.all[*at].capacity.is_some())
+                .map(|at| self.all[at].name.as_str().into()),
             fresh_by,
             batch: batch_by.and_then(|at| self.all[at].batch),
             joins: joins_by.and_then(|at| self.all[at].joins).unwrap_or(false),
@@ -399,6 +430,7 @@ mod tests {
             Rule {
                 fresh: Some(5 * MS),
                 stale: Some(7 * MS),
+                missing: Some(MS),
                 application: Some("shop".to_owned()),
                 ..Rule::default()
             },
@@ -412,11 +444,13 @@ mod tests {
         let windows = |application: Option<&str>, touches: &Touches| {
             let ruled = rules.of_application(application).ruled("SELECT 1", Some(touches));
             ruled.was_remembered();
-            ruled.windows.map(|windows| (windows.fresh, windows.stale))
+            ruled
+                .windows
+                .map(|windows| (windows.fresh, windows.stale, windows.missing))
         };
         let read = reading(&["app", "price", "t"], &[]);
-        assert_eq!(windows(None, &read), Some((MS, Duration::ZERO)), "no function");
-        assert_eq!(windows(Some("shop"), &read), Some((5 * MS, 7 * MS)));
+        assert_eq!(windows(None, &read), Some((MS, Duration::ZERO, None)), "no function");
+        assert_eq!(windows(Some("shop"), &read), Some((5 * MS, 7 * MS, Some(MS))));
         assert_eq!(windows(Some("shop"), &reading(&["app", "price"], &["price"])), None);
         assert_eq!(windows(Some("other"), &reading(&["u"], &[])), None);
         let counted: Vec<u64> = rules

@@ -13,14 +13,11 @@ use super::Settings;
 use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check};
 use super::error::{OptionsError, value, value_of};
 use super::quantity::{Size, Span};
-use super::rules::InvalidateOption;
+use super::rules::{InvalidateOption, MAX_LAG_MIN};
 use super::{rules, users};
 
 /// What a query said of a user is believed for so long, where no time is given.
 const AUTH_QUERY_KEPT: Duration = Duration::from_secs(10);
-
-/// The stream's lag is not known any finer.
-const MAX_LAG_MIN: Duration = Duration::from_millis(20);
 
 impl Settings {
     /// What it is a proxy of, if it is one; options that mean nothing to it, or nothing without it, are errors.
@@ -150,6 +147,7 @@ impl Settings {
             }
         }
         let invalidation = self.invalidation(upstream.iter().chain(databases.values()))?;
+        let cache_memory = self.cache_memory.map_or(0, |Size(bytes)| bytes as u64);
         Ok(Some(ProxyOptions {
             databases,
             upstream,
@@ -158,8 +156,8 @@ impl Settings {
             max_upstream_connections: self.max_upstream_connections,
             max_user_clients: self.max_user_connections,
             users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
-            rules: rules::all(self.rule.as_deref().unwrap_or_default())?,
-            cache_memory: self.cache_memory.map_or(0, |Size(bytes)| bytes as u64),
+            rules: rules::all(self.rule.as_deref().unwrap_or_default(), cache_memory, &invalidation)?,
+            cache_memory,
             invalidation,
             doubts: Vec::new(),
         }))

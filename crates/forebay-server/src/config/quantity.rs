@@ -100,6 +100,22 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
+/// A share of a whole, in millionths: a number from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Share(pub u32);
+
+impl TryFrom<f64> for Share {
+    type Error = String;
+
+    fn try_from(share: f64) -> Result<Self, String> {
+        match (0.0..=1.0).contains(&share) {
+            true => Ok(Self((share * 1e6).round() as u32)),
+            false => Err(format!("{share} is no share: write a number from 0 to 1, as 0.1")),
+        }
+    }
+}
+
 /// An address with its port; `localhost` is 127.0.0.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -201,6 +217,16 @@ mod tests {
         }
         for text in ["", "MiB", "1MB", "-1", "1.5MiB", "99999999999999GiB"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_parts_of_a_whole() {
+        for (number, millionths) in [(0.0, 0), (0.1, 100_000), (1.0, 1_000_000), (-0.0, 0)] {
+            assert_eq!(Share::try_from(number), Ok(Share(millionths)));
+        }
+        for number in [-0.1, 1.1, 10.0, f64::NAN, f64::INFINITY] {
+            assert!(Share::try_from(number).is_err(), "{number}");
         }
     }
 

@@ -14,7 +14,10 @@ use forebay_proxy::{Invalidation, Listening};
 use serde::Deserialize;
 
 use super::error::{OptionsError, value_in};
-use super::quantity::Span;
+use super::quantity::{Share, Size, Span};
+
+/// The stream's lag is not known any finer.
+pub(super) const MAX_LAG_MIN: Duration = Duration::from_millis(20);
 
 /// Nobody waits longer for company.
 const BATCH_MAX: Duration = Duration::from_secs(1);
@@ -47,6 +50,16 @@ pub struct RuleSettings {
     pub fresh: Option<Span>,
     /// How much older, while it is asked again.
     pub stale: Option<Span>,
+    /// How old it may be in place of both, where it has no rows.
+    pub missing: Option<Span>,
+    /// By which share of it the fresh window of an answer may be shorter, as it comes.
+    pub jitter: Option<Share>,
+    /// How late what the database tells of its changes may be, in place of what holds for all.
+    pub max_lag: Option<Span>,
+    /// How much older still, while the database is away.
+    pub stale_if_away: Option<Span>,
+    /// Memory for its answers alone, of what there is for all.
+    pub capacity: Option<Size>,
 }
 
 /// By what remembered answers are known to be old.
@@ -94,8 +107,13 @@ pub enum ApplicationOption {
     Heeded,
 }
 
-/// All of them, in their order.
-pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
+/// All of them, in their order, where answers are remembered in so many bytes, and known to be old by this.
+pub(super) fn all(
+    all: &[RuleSettings],
+    cache_memory: u64,
+    invalidation: &Invalidation,
+) -> Result<Arc<[Rule]>, OptionsError> {
+    let mut rest = cache_memory;
     let mut names = HashSet::new();
     let mut rules = Vec::new();
     for settings in all {
@@ -121,6 +139,11 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
                 .map(|application| application == ApplicationOption::Ignored),
             fresh: settings.fresh.map(|Span(span)| span),
             stale: settings.stale.map(|Span(span)| span),
+            missing: settings.missing.map(|Span(span)| span),
+            jitter: settings.jitter.map(|Share(millionths)| millionths),
+            max_lag: settings.max_lag.map(|Span(span)| span),
+            stale_if_away: settings.stale_if_away.map(|Span(span)| span),
+            capacity: settings.capacity.map(|Size(bytes)| bytes as u64),
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
@@ -129,8 +152,53 @@ pub(super) fn all(all: &[RuleSettings]) -> Result<Arc<[Rule]>, OptionsError> {
         if rule.ignores_application.is_some() && (is_of_statements || rule.application.is_some()) {
             return Err(wrong("application_name", "is of sessions, not of statements"));
         }
-        if rule.stale.is_some() && rule.fresh.is_none_or(|fresh| fresh.is_zero()) {
-            return Err(wrong("stale", "is beyond fresh, which is not given"));
+        let of_fresh = [
+            ("stale", rule.stale.is_some(), "is beyond fresh, which is not given"),
+            (
+                "stale_if_away",
+                rule.stale_if_away.is_some(),
+                "is beyond fresh, which is not given",
+            ),
+            (
+                "missing",
+                rule.missing.is_some(),
+                "is in place of fresh, which is not given",
+            ),
+            (
+                "capacity",
+                rule.capacity.is_some(),
+                "is for what is fresh, which is not given",
+            ),
+            ("jitter", rule.jitter.is_some(), "is of fresh, which is not given"),
+            (
+                "max_lag",
+                rule.max_lag.is_some(),
+                "is of what is fresh, which is not given",
+            ),
+        ];
+        if rule.fresh.is_none_or(|fresh| fresh.is_zero())
+            && let Some((option, _, why)) = of_fresh.into_iter().find(|(_, is_given, _)| *is_given)
+        {
+            return Err(wrong(option, why));
+        }
+        match rule.capacity {
+            None => {}
+            Some(0) => return Err(wrong("capacity", "must not be 0: fresh = \"0\" remembers nothing")),
+            // Without memory all that is remembered is in vain, and said to be.
+            Some(_) if cache_memory == 0 => {}
+            Some(bytes) if bytes >= rest => {
+                return Err(wrong(
+                    "capacity",
+                    "leaves nothing of cache_memory to what has no capacity of its own",
+                ));
+            }
+            Some(bytes) => rest -= bytes,
+        }
+        match (rule.max_lag, invalidation) {
+            (None, _) => {}
+            (Some(max_lag), _) if max_lag < MAX_LAG_MIN => return Err(wrong("max_lag", "must be 20ms at least")),
+            (Some(_), Invalidation::Stream(_)) => {}
+            (Some(_), _) => return Err(wrong("max_lag", "means something only with invalidate = \"stream\"")),
         }
         let says_nothing = rule.batch.is_none() && rule.joins.is_none() && rule.fresh.is_none();
         if says_nothing && rule.ignores_application.is_none() {

@@ -419,7 +419,7 @@ fn users_have_bounds_and_certificates_of_their_own() {
 #[test]
 fn rules_say_something_of_something() {
     let of = |text: &str| -> Result<Options, OptionsError> {
-        let (_file, path) = file(&format!("upstream = \"postgresql://db/x\"\n{text}"));
+        let (_file, path) = file(&format!("upstream = \"postgresql://db@db/x\"\n{text}"));
         options(&["--config", &path])
     };
     let rule = "[[rule]]\nname = \"visits\"\n";
@@ -466,6 +466,59 @@ fn rules_say_something_of_something() {
             5,
             "application_name: of rule \"visits\" is of sessions",
         ),
+        (
+            format!("{rule}join = \"unsent\"\nstale = \"1h\""),
+            5,
+            "stale: of rule \"visits\" is beyond fresh, which is not given",
+        ),
+        (
+            format!("{rule}fresh = \"0\"\nstale_if_away = \"1h\""),
+            5,
+            "stale_if_away: of rule \"visits\" is beyond fresh, which is not given",
+        ),
+        (
+            format!("{rule}fresh = \"0\"\nmissing = \"1s\""),
+            5,
+            "missing: of rule \"visits\" is in place of fresh, which is not given",
+        ),
+        (
+            format!("{rule}batch = \"0\"\ncapacity = \"1MiB\""),
+            5,
+            "capacity: of rule \"visits\" is for what is fresh, which is not given",
+        ),
+        (
+            format!("{rule}fresh = \"1s\"\ncapacity = 0"),
+            5,
+            "capacity: of rule \"visits\" must not be 0",
+        ),
+        (
+            format!(
+                "cache_memory = \"2MiB\"\n[[rule]]\nname = \"first\"\nfresh = \"1s\"\ncapacity = \"1MiB\"\n\
+                 {rule}fresh = \"1s\"\ncapacity = \"1MiB\""
+            ),
+            10,
+            "capacity: of rule \"visits\" leaves nothing of cache_memory",
+        ),
+        (
+            format!("{rule}application_name = \"ignored\"\njitter = 0.1"),
+            5,
+            "jitter: of rule \"visits\" is of fresh, which is not given",
+        ),
+        (
+            format!("{rule}fresh = \"1min\"\nmax_lag = \"1s\""),
+            5,
+            "max_lag: of rule \"visits\" means something only with invalidate = \"stream\"",
+        ),
+        (
+            format!("invalidate = \"stream\"\n{rule}fresh = \"1min\"\nmax_lag = \"19ms\""),
+            6,
+            "max_lag: of rule \"visits\" must be 20ms at least",
+        ),
+        (
+            format!("invalidate = \"stream\"\n{rule}join = \"unsent\"\nmax_lag = \"1s\""),
+            6,
+            "max_lag: of rule \"visits\" is of what is fresh, which is not given",
+        ),
     ] {
         let error = of(&text).unwrap_err().to_string();
         assert!(error.contains(&format!(", line {line}: {told}")), "{text}: {error}");
@@ -474,6 +527,25 @@ fn rules_say_something_of_something() {
     assert!(
         unknown.contains("line 4") && unknown.contains("`in flight` or `unsent`"),
         "{unknown}"
+    );
+    let share = of(&format!("{rule}fresh = \"1min\"\njitter = 10"))
+        .unwrap_err()
+        .to_string();
+    assert!(share.contains("line 5") && share.contains("10 is no share"), "{share}");
+    let room = of(&format!(
+        "cache_memory = \"2MiB\"\n{rule}fresh = \"1s\"\ncapacity = \"1MiB\""
+    ));
+    assert_eq!(
+        room.unwrap().proxy.unwrap().rules[0].to_string(),
+        "visits: statements are remembered for 1s, in 1048576 bytes of their own"
+    );
+    let whole = of(&format!("{rule}fresh = \"1min\"\njitter = 1"))
+        .unwrap()
+        .proxy
+        .unwrap();
+    assert_eq!(
+        whole.rules[0].to_string(),
+        "visits: statements are remembered for 60s, each for up to 100% less"
     );
     let (_file, path) = file(&format!("{rule}batch = \"0\""));
     let error = options(&["--config", &path]).unwrap_err().to_string();

@@ -11,7 +11,7 @@ use crate::reload::{DONE, Reloadable};
 use crate::{as_user, at, postgres, straight};
 
 /// A proxy that remembers, by these lines.
-fn remembering(lines: &str) -> Reloadable {
+pub(crate) fn remembering(lines: &str) -> Reloadable {
     Reloadable::start(
         &format!(
             "upstream = \"postgresql://SERVER/postgres\"\nadmin_users = [\"postgres\"]\ncache_memory = \"8MiB\"\n{lines}"
@@ -21,7 +21,7 @@ fn remembering(lines: &str) -> Reloadable {
 }
 
 /// How often what begins like this was answered from memory, and why it is not.
-fn remembered(admin: &mut Client, begins: &str) -> (u64, Option<String>) {
+pub(crate) fn remembered(admin: &mut Client, begins: &str) -> (u64, Option<String>) {
     let shown = admin.query("SHOW FOREBAY SHARING").expect("shown");
     let rows = shown.rows().into_iter();
     let of = rows.filter(|row| row[2].as_deref().is_some_and(|text| text.starts_with(begins)));
@@ -32,7 +32,7 @@ fn remembered(admin: &mut Client, begins: &str) -> (u64, Option<String>) {
 }
 
 /// Asks until it is answered from memory, and so does not tell what was changed straight at the server.
-fn until_remembered(client: &mut Client, admin: &mut Client, text: &str, begins: &str) {
+pub(crate) fn until_remembered(client: &mut Client, admin: &mut Client, text: &str, begins: &str) {
     let before = remembered(admin, begins).0;
     until("it is remembered", || {
         client.run(text);

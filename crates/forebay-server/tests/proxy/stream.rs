@@ -79,6 +79,27 @@ impl Stage {
         connect(self.server.address(), "postgres", self.name)
     }
 
+    /// How many were told what was remembered since the database was away.
+    pub(crate) fn told_while_away(&self) -> String {
+        let shown = self.console.lock().query("SHOW FOREBAY STATUS").expect("shown").rows();
+        let row = shown
+            .into_iter()
+            .find(|row| row[0].as_deref() == Some("cache_told_while_away"));
+        row.and_then(|row| row[1].clone()).expect("a figure")
+    }
+
+    /// Stops the server's process that tells the stream, or has it go on; which that is.
+    pub(crate) fn signal_stream(&self, signal: i32) -> i32 {
+        let process = self.straight().ask(&format!(
+            "SELECT pid FROM pg_stat_activity WHERE datname = '{}' AND backend_type = 'walsender'",
+            self.name
+        ));
+        let process = process.parse().unwrap();
+        // SAFETY: it only sends a signal to a process of a server that the tests have started.
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+        process
+    }
+
     /// What the console says of it.
     pub(crate) fn status(&self, name: &str) -> String {
         let shown = self.console.lock().query("SHOW FOREBAY STATUS").expect("shown");
@@ -96,15 +117,6 @@ impl Stage {
             let count: u64 = row[12].as_deref().expect("a number").parse().expect("a number");
             (sum + count, row[13].clone())
         })
-    }
-
-    /// To the server's process that tells the stream: stopped, it tells nothing, and nothing is cut.
-    fn signal(&self, signal: i32) {
-        let asked =
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'walsender'";
-        let process: i32 = self.straight().ask(asked).parse().unwrap();
-        // SAFETY: it only sends a signal to a process of the server that this test has started.
-        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
     }
 
     /// Until the stream is heard up to this position.
@@ -464,13 +476,13 @@ fn a_stream_that_is_behind_is_not_relied_on() {
     let read = "/* ttl:3600 */ SELECT n FROM behind";
     stage.until_remembered(&mut client, read, "SELECT n FROM behind");
     for round in 1..=3 {
-        stage.signal(libc::SIGSTOP);
+        stage.signal_stream(libc::SIGSTOP);
         server.run(&format!("UPDATE behind SET n = {round}"));
         let changed = Instant::now();
         until("it is seen", || client.ask(read) == round.to_string());
         let took = changed.elapsed();
         let why = stage.remembered("SELECT n FROM behind").1;
-        stage.signal(libc::SIGCONT);
+        stage.signal_stream(libc::SIGCONT);
         assert!(took < Duration::from_secs(1), "{took:?}");
         assert_eq!(why.as_deref(), Some("the database's stream is behind"));
         stage.until_remembered(&mut client, read, "SELECT n FROM behind");
@@ -759,12 +771,12 @@ fn what_is_asked_behind_a_position_has_seen_all_before_it() {
     client.ask(&behind("nowhere"));
     assert_eq!(by(&mut client), "cache");
     // Where nothing is told: who says nothing of it is answered from memory all the same, for a while.
-    stage.signal(libc::SIGSTOP);
+    stage.signal_stream(libc::SIGSTOP);
     server.run("UPDATE positions SET n = 500");
     let position = server.ask(POSITION);
     let without = client.ask(read);
     let told = [(); 3].map(|()| client.ask(&behind(&position)));
-    stage.signal(libc::SIGCONT);
+    stage.signal_stream(libc::SIGCONT);
     assert_eq!((&*without, told), ("400", [(); 3].map(|()| "500".to_owned())));
 }
 
@@ -796,7 +808,7 @@ fn who_asks_behind_a_position_joins_nobody_who_has_asked_before() {
         let runs = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%generate_series%' AND pid <> pg_backend_pid()";
         until("it runs", || server.ask(runs) == "1");
         // Nothing is told of it before somebody asks.
-        stage.signal(libc::SIGSTOP);
+        stage.signal_stream(libc::SIGSTOP);
         server.run(&format!("UPDATE joining SET n = {round} + 200"));
         let position = server.ask(POSITION);
         let behind = match hint.is_empty() {
@@ -804,7 +816,7 @@ fn who_asks_behind_a_position_joins_nobody_who_has_asked_before() {
             false => format!("/* {hint} after:{position} */ {slow}"),
         };
         let told = second.query(&behind).rows();
-        stage.signal(libc::SIGCONT);
+        stage.signal_stream(libc::SIGCONT);
         assert_eq!(told[0][0], Some((round + 200).to_string()), "round {round}");
         first.answer();
     }
