@@ -178,7 +178,9 @@ fn restriction(tokens: &Tokens<'_>, equality: &Equality<'_>) -> Option<Restricti
 mod tests {
     use super::*;
 
-    fn shown(sql: &str) -> Option<(String, Vec<(String, To)>, Vec<String>)> {
+    type Shown = (String, Vec<(String, To)>, Vec<String>);
+
+    fn shown(sql: &str) -> Option<Shown> {
         restricted(sql).map(|shown| {
             let columns = shown.columns.into_iter().map(|one| (one.column, one.to));
             (shown.table, columns.collect(), shown.assigned)

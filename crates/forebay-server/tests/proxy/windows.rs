@@ -1,11 +1,14 @@
 //! How old remembered answers may be, by what rules and hints say of single ones, beside the PostgreSQL that would have answered.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+use testbed::Postgres;
 
 use crate::client::{Client, bind, execute, parse};
 use crate::crowd::until;
 use crate::memory::{remembered, remembering, until_remembered};
-use crate::stream::Stage;
+use crate::stream::{self, Stage};
 use crate::{at, postgres, straight};
 
 /// Waits for a window to pass, which is by the clock.
@@ -125,8 +128,11 @@ fn what_is_remembered_together_is_not_asked_again_together() {
 /// Rules that bear less than the option says, and more; the server's process that tells the stream is stopped, so that nothing is told.
 #[test]
 fn a_rule_says_how_late_the_stream_may_be() {
-    let stage = Stage::new(
-        "lags",
+    // Roles are of all databases, other tests change some, and then all is old.
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    let stage = Stage::at(
+        SERVER.get_or_init(|| stream::started(&[])),
+        "postgres",
         "max_lag = \"3s\"\n[[rule]]\nname = \"tight\"\ntable = \"tight\"\nfresh = \"1h\"\nmax_lag = \"200ms\"\n\
          [[rule]]\nname = \"loose\"\ntable = \"loose\"\nfresh = \"1h\"\nmax_lag = \"1h\"\n",
     );

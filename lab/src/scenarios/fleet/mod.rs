@@ -188,7 +188,7 @@ fn change(redis: &Redis, duration: Duration) -> Result<Vec<Reading>, Failure> {
             latencies.note(told.elapsed());
             if let Some(value) = hearer.get_if_fresh(&key) {
                 return Err(Failure::Wrong(format!(
-                    "{key} is still {value}, though its change was heard"
+                    "{key} is still {value:?}, though its change was heard"
                 )));
             }
         }
