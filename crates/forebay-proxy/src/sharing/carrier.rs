@@ -22,6 +22,7 @@ use crate::hearing::ASK_SNAPSHOT;
 use crate::memory::does::Does;
 use crate::pool::Pool;
 use crate::server::{Note, Server};
+use crate::statements::Statement;
 
 /// What nobody waits for any more is cancelled after so long: a connection that was told to cancel is not lent again at once.
 const UNWANTED_FOR: Duration = Duration::from_millis(100);
@@ -234,7 +235,8 @@ impl Carrier {
         let mut does = Does::Nothing;
         let changes = self.pool.effects.schema_changes();
         for job in trip.jobs() {
-            let given = Given::of(&job.ask, job.statement.as_deref());
+            let definition = job.statement.as_deref().map(Statement::definition);
+            let given = Given::of(&job.ask, definition);
             does.add(job.plan.does(changes, given.as_ref()));
         }
         self.pool.has_changed(if is_known { &does } else { &Does::Anything });

@@ -87,7 +87,8 @@ impl Way for Fill {
 impl Fill {
     /// The one row of a table that its answer hangs on, of all of that table's.
     fn row(&self) -> Option<Row> {
-        let given = Given::of(&self.ask, self.statement.as_deref())?;
+        let definition = self.statement.as_deref().map(Statement::definition);
+        let given = Given::of(&self.ask, definition)?;
         let row = self.plan.row(self.of.key.as_deref()?, &given)?;
         let table = self.plan.restricted_to()?.into();
         Some(Row { table, row })

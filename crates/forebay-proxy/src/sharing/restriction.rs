@@ -11,7 +11,6 @@ use super::ask::Ask;
 use super::bound::parameter;
 use crate::frames;
 use crate::memory::key::{Key, Value};
-use crate::statements::Statement;
 
 /// What a statement is asked with.
 #[derive(Debug, Clone, Copy)]
@@ -23,12 +22,12 @@ pub(crate) enum Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// With that it is asked for somebody.
-    pub(crate) fn of(ask: &'a Ask, statement: Option<&'a Statement>) -> Option<Self> {
+    /// With that it is asked for somebody; of a statement that was prepared, by its definition.
+    pub(crate) fn of(ask: &'a Ask, definition: Option<&'a [u8]>) -> Option<Self> {
         Some(match ask {
             Ask::Simple(text) => Self::Text(text),
             Ask::Extended { bound, .. } => Self::Bound {
-                definition: statement?.definition(),
+                definition: definition?,
                 bound,
             },
         })
