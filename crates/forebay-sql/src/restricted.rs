@@ -37,7 +37,7 @@ pub struct Restriction {
     pub to: To,
 }
 
-/// A value, by its place.
+/// A value, by its place. A parameter that stands elsewhere, too, is none: there it may be of another type than it is compared as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// The parameter of this number, from 0 on.
@@ -138,7 +138,7 @@ fn made(tokens: &Tokens<'_>, end: usize, insert: &ast::Insert) -> Option<Restric
             return None;
         };
         let to = match token.kind {
-            Kind::Parameter => To::Parameter(syntax::parameter(Dialect::Postgres, token.text, 0)?),
+            Kind::Parameter => To::Parameter(parameter_alone(tokens, token.text)?),
             _ => To::Literal(literal_at(tokens, cell.start)?),
         };
         let column = folded(column)?;
@@ -160,10 +160,19 @@ fn shown(table: &ast::ObjectName, columns: Vec<Restriction>, assigned: Vec<Strin
     })
 }
 
+/// The number of a parameter that stands nowhere else.
+fn parameter_alone(tokens: &Tokens<'_>, name: &str) -> Option<usize> {
+    let is_it = |(_, token): &&(Range<usize>, Token<'_>)| token.kind == Kind::Parameter && token.text == name;
+    let is_alone = tokens.iter().filter(is_it).count() == 1;
+    is_alone
+        .then(|| syntax::parameter(Dialect::Postgres, name, 0))
+        .flatten()
+}
+
 fn restriction(tokens: &Tokens<'_>, equality: &Equality<'_>) -> Option<Restriction> {
     let to = match (equality.value, equality.cast) {
         (ast::Value::Placeholder(name), cast) => {
-            let number = syntax::parameter(Dialect::Postgres, name, 0)?;
+            let number = parameter_alone(tokens, name)?;
             cast.map_or(To::Parameter(number), |cast| To::Cast(number, cast))
         }
         _ => To::Literal(literal_at(tokens, place_of(tokens, equality)?)?),
@@ -239,6 +248,9 @@ mod tests {
             "SELECT * FROM t WHERE id > 5 AND id = a AND id = 5.5 AND id = -5 AND id = ANY($1)",
             "SELECT * FROM t WHERE id = 5 COLLATE \"x\"",
             "SELECT * FROM t WHERE id = $1 + 1",
+            "SELECT a, $1::float8 FROM t WHERE id = $1",
+            "SELECT a FROM t WHERE id = $1::int8 AND a > $1",
+            "INSERT INTO t (id, a) VALUES ($1, $1)",
             "SELECT CASE WHEN id = 5 THEN 1 END FROM t WHERE id = 5",
             "SELECT * FROM t, u WHERE id = 5",
             "SELECT * FROM t JOIN u ON true WHERE id = 5",

@@ -458,15 +458,17 @@ fn rows_are_the_same(stage: &Stage, is_own: bool) {
         "CREATE UNIQUE INDEX ON r_int (n) WHERE n = 16777216",
         "CREATE TABLE r_whole (id int PRIMARY KEY, n int DEFAULT 0)",
         "ALTER TABLE r_whole REPLICA IDENTITY FULL",
+        "CREATE TABLE r_big (id int8 PRIMARY KEY, n int DEFAULT 0)",
         "CREATE TABLE r_text (id varchar(3) PRIMARY KEY, n int DEFAULT 0)",
         "CREATE TABLE r_two (id int, kind text, n int DEFAULT 0, PRIMARY KEY (kind, id))",
         "INSERT INTO r_int (id) VALUES (1), (16777216)",
         "INSERT INTO r_whole VALUES (1)",
+        "INSERT INTO r_big VALUES (2)",
         "INSERT INTO r_two VALUES (1, 'a')",
     ] {
         server.run(sql);
     }
-    for table in ["r_int", "r_whole", "r_text", "r_two"] {
+    for table in ["r_int", "r_whole", "r_big", "r_text", "r_two"] {
         let read = format!("/* ttl:3600 */ SELECT count(*) FROM {table}");
         stage.until_remembered(&mut client, &read, &read["/* ttl:3600 */ ".len()..]);
     }
@@ -490,6 +492,15 @@ fn rows_are_the_same(stage: &Stage, is_own: bool) {
         (
             by_value(0, "16777216"),
             "UPDATE r_int SET n = n + 1 WHERE id = 16777216.0",
+            "",
+        ),
+        // Of the type that it has where it stands first.
+        (
+            Asked {
+                text: "/* ttl:3600 */ SELECT n, $1::float8 FROM r_big WHERE id = $1".to_owned(),
+                bound: Some((0, true, 2.0_f64.to_be_bytes().to_vec())),
+            },
+            "UPDATE r_big SET n = n + 1 WHERE id = 2",
             "",
         ),
         (
