@@ -49,6 +49,11 @@ tokio::task_local! {
     static INSIDE_A_FETCH: u32;
 }
 
+/// Whether what is polled here is a fetch, or something in it.
+pub(super) fn is_inside_a_fetch() -> bool {
+    INSIDE_A_FETCH.try_with(|_| ()).is_ok()
+}
+
 /// Deeper than any fetch has a reason to be, and shallow enough to end before memory does.
 const DEPTH_MAX: u32 = 1000;
 

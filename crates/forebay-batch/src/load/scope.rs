@@ -8,7 +8,8 @@
 //! - Bounded: it remembers `max_remembered` keys, and loads others each time. A load that was cancelled takes no room.
 //!
 //! Lives as long as its handles, so give one to each request and drop it with the request. It is not for use inside a fetch,
-//! which serves many requests. Knows nothing of batches.
+//! which serves many requests: a load that is made there is answered by what is remembered, or goes its own way, and waits for none that
+//! others have begun here, who may wait for that fetch. Knows nothing of batches.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +19,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared, join_all};
 use parking_lot::Mutex;
 
-use super::engine::{Engine, Outcome};
+use super::engine::{Engine, Outcome, is_inside_a_fetch};
 use super::future::Load;
 use super::key::Key;
 
@@ -74,8 +75,8 @@ enum Seen<V, E> {
     Known(Option<V>),
     /// To be loaded, and remembered under this number.
     Load(u64, SharedLoad<V, E>),
-    /// To be loaded, and not remembered for want of room.
-    NoRoom,
+    /// To be loaded, and not remembered: for want of room, or inside a fetch.
+    Apart,
 }
 
 impl<K, V, E> Memory<K, V, E>
@@ -87,12 +88,13 @@ where
     fn look(&mut self, key: &K, engine: &Engine<K, V, E>) -> Seen<V, E> {
         match self.of.get(key) {
             Some(Entry::Known(value)) => return Seen::Known(value.clone()),
+            _ if is_inside_a_fetch() => return Seen::Apart,
             Some(Entry::Loading { number, load }) => {
                 if let Some(load) = load.upgrade() {
                     return Seen::Load(*number, load);
                 }
             }
-            None if self.of.len() >= self.max_remembered => return Seen::NoRoom,
+            None if self.of.len() >= self.max_remembered => return Seen::Apart,
             None => {}
         }
         let (engine, wanted) = (engine.clone(), key.clone());
@@ -149,7 +151,7 @@ where
         let seen = self.memory.lock().look(&key, &self.engine);
         let (number, load) = match seen {
             Seen::Known(value) => return Ok(value),
-            Seen::NoRoom => return Load::new(self.engine.load(key)).await,
+            Seen::Apart => return Load::new(self.engine.load(key)).await,
             Seen::Load(number, load) => (number, load),
         };
         let leaving = Leaving {

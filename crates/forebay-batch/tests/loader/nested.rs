@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use forebay_batch::load::Scope;
+
 use super::*;
 
 /// A test that hangs is ended by the stopped clock: it runs when every task waits.
@@ -207,4 +209,36 @@ async fn a_fetch_that_asks_for_its_own_key_without_end_is_told_so() {
         );
     }
     assert!(loader.stats().fetches < 3000);
+}
+
+/// Somebody waits in line, by the same scope, for what the fetch before him asks for.
+#[tokio::test(start_paused = true)]
+async fn a_fetch_that_loads_by_a_scope_waits_for_nobody_who_waits_for_it() {
+    let of_request: Arc<OnceLock<Scope<u64, u64, String>>> = Arc::default();
+    let inside = Arc::clone(&of_request);
+    let loader = Loader::builder().max_in_flight(1).build(move |keys: Vec<u64>| {
+        let inside = Arc::clone(&inside);
+        async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let mut values = HashMap::new();
+            for key in keys {
+                let next = if key == 1 {
+                    inside.get().unwrap().load(2).await
+                } else {
+                    Ok(None)
+                };
+                values.insert(key, key + next.map_err(|error| error.to_string())?.unwrap_or(0));
+            }
+            Ok::<_, String>(values)
+        }
+    });
+    let scope = of_request.get_or_init(|| loader.scope());
+    let in_line = async {
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        scope.load(2).await
+    };
+    let (one, two) = within_a_minute(async { tokio::join!(scope.load(1), in_line) }).await;
+    assert_eq!((one.unwrap(), two.unwrap()), (Some(3), Some(2)));
+    assert_eq!(scope.load(1).await.unwrap(), Some(3));
+    assert_eq!(loader.stats().keys_fetched, 3, "what was loaded is remembered");
 }

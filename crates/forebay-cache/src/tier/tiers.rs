@@ -23,6 +23,8 @@ use forebay_batch::load::Key;
 
 /// So many leases are asked for at a time.
 const LEASES_A_REQUEST: usize = 512;
+/// So many keys are read at a time.
+const KEYS_A_READ: usize = 1_024;
 
 /// A handle to all tiers; the last one dropped gives up what cannot be delivered at once.
 pub(crate) struct Tiers<K, V> {
@@ -621,8 +623,28 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         }
     }
 
-    /// What one tier has of the wanted keys and may be used, by their places.
-    async fn read(&self, at: usize, level: &Level<K, V>, keys: &[K], mut wanted: Vec<usize>) -> Vec<(usize, Kept<V>)> {
+    /// What one tier has of the wanted keys and may be used, by their places. A tier that answers in time is read to the end, however many keys
+    /// there are; what it has not answered by then is not asked for any more.
+    async fn read(&self, at: usize, level: &Level<K, V>, keys: &[K], wanted: Vec<usize>) -> Vec<(usize, Kept<V>)> {
+        let mut found = Vec::new();
+        // All at once could take the tier longer than a read may, and nobody else would be served meanwhile.
+        for some in wanted.chunks(KEYS_A_READ) {
+            let Some(read) = self.read_at_once(at, level, keys, some.to_vec()).await else {
+                break;
+            };
+            found.extend(read);
+        }
+        found
+    }
+
+    /// The same of so few that a read may take them. None: the tier was not read.
+    async fn read_at_once(
+        &self,
+        at: usize,
+        level: &Level<K, V>,
+        keys: &[K],
+        mut wanted: Vec<usize>,
+    ) -> Option<Vec<(usize, Kept<V>)>> {
         let counters = &level.counters;
         add(&counters.gets, wanted.len());
         let all = wanted.len();
@@ -632,16 +654,16 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
             queue.tags_told()
         };
         add(&counters.barred, all - wanted.len());
-        if wanted.is_empty() {
-            return Vec::new();
-        }
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
+            return Some(Vec::new());
+        };
         let Some(leave) = level.breaker.admit() else {
             add(&counters.skipped, 1);
-            return Vec::new();
+            return None;
         };
         let some: Vec<K>;
-        let asked = if wanted.len() == keys.len() {
-            keys
+        let asked = if wanted.len() == last - first + 1 {
+            &keys[*first..=*last]
         } else {
             some = wanted.iter().map(|place| keys[*place].clone()).collect();
             &some
@@ -666,7 +688,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
                     _ => counters.errors.fetch_add(1, Relaxed),
                 };
                 tracing::debug!(tier = level.tier.name(), %error, "the tier was not read");
-                return Vec::new();
+                return None;
             }
         };
         // What waits for the tier to work again need not wait longer.
@@ -697,6 +719,6 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         let asked = wanted.len();
         let found: Vec<_> = wanted.into_iter().zip(answers).zip(barred).filter_map(usable).collect();
         add(&counters.misses, asked - found.len());
-        found
+        Some(found)
     }
 }

@@ -49,6 +49,8 @@ struct Fake {
     /// `is_gated`.
     gate: Semaphore,
     is_gated: Mutex<bool>,
+    /// How long it takes for each.
+    per_key: Mutex<Duration>,
     /// Each call's name, size and moment.
     calls: Mutex<Vec<(&'static str, usize, Instant)>>,
     kept_for: Mutex<HashMap<u64, Duration>>,
@@ -68,6 +70,7 @@ impl Fake {
             deletes: Mutex::new(Mood::Works),
             gate: Semaphore::new(0),
             is_gated: Mutex::new(false),
+            per_key: Mutex::default(),
             calls: Mutex::default(),
             kept_for: Mutex::default(),
             changing: AtomicUsize::new(0),
@@ -116,6 +119,10 @@ impl Fake {
     ) -> Result<T, TierError> {
         self.calls.lock().push((name, size, Instant::now()));
         self.step().await;
+        let takes = *self.per_key.lock() * u32::try_from(size).unwrap();
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+        }
         let mood = *mood.lock();
         let done = match mood {
             Mood::Works | Mood::Miscounts => work(mood),

@@ -200,3 +200,28 @@ async fn a_waiting_change_is_not_replaced_by_a_value_that_comes_up() {
     assert_eq!(upper.value(1), None);
     assert_eq!(stats(&tiers).barred, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tier_that_answers_in_time_is_read_to_the_end_however_many_keys_are_asked_for() {
+    let fake = Fake::new("slow");
+    let tiers = tiers(&[&fake]);
+    let keys: Vec<u64> = (0..30_000).collect();
+    for key in &keys {
+        fake.keep(*key, kept(*key, epoch()));
+    }
+    // All of them at once would take it longer than a read may.
+    let per_key = Duration::from_micros(125);
+    *fake.per_key.lock() = per_key;
+    assert!(read(&tiers, &keys).await.into_iter().eq(keys.iter().copied().map(Some)));
+    let at_a_time = fake.calls("get").into_iter().map(|(size, _)| size);
+    assert!(at_a_time.max().unwrap() <= 2_048, "others are served in between");
+    // What it has answered before it hangs is of use; the rest is not asked for.
+    fake.calls.lock().clear();
+    *fake.is_gated.lock() = true;
+    fake.gate.add_permits(4);
+    let begun = Instant::now();
+    let found = read(&tiers, &keys).await.into_iter().flatten().count();
+    assert_eq!((found, fake.calls("get").len()), (2 * 1_024, 3));
+    assert_eq!(begun.elapsed(), ms(250) + 2 * 1_024 * per_key);
+    assert_eq!((stats(&tiers).timeouts, stats(&tiers).skipped), (1, 0));
+}

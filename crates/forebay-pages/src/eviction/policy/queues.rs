@@ -1,8 +1,8 @@
 //! Two queues, in the order in which pages will leave, by a [rule](super::rule) that may be another one each time.
 //!
 //! Promises: a name is in here once, from `admit` until its page is taken or found gone, or until `forget`. A call ends, whatever readers do
-//! meanwhile. Pages that are held are put aside, and leave the others a smaller pool; each call looks at as many of them as it wants
-//! pages, and at all when nothing else is left.
+//! meanwhile; and of those that were used again it passes over so many for each page that it wants, however large the pool is. Pages that are held
+//! are put aside, and leave the others a smaller pool; each call looks at as many of them as it wants pages, and at all when nothing else is left.
 //!
 //! New pages are on *probation*; *main* has those that are kept (2Q: Johnson and Shasha, VLDB 1994). While the pool is filling, main takes what
 //! comes. What a use changes is seen when a page is the oldest of its queue: a reader moves nothing.
@@ -18,6 +18,10 @@ use std::collections::VecDeque;
 
 use super::rule::{By, Rule};
 use crate::memory::uses::{Look, Tick, Uses};
+
+/// To make room, so many pages are passed over because they were used again, and so many more for each page that is wanted; to admit one, as many
+/// as for one. Then uses do not count any more in that call; the next one goes on from there.
+const PASSED_OVER: (usize, usize) = (4_096, 64);
 
 /// The pages whose names are in the queues.
 pub(crate) trait Pages<Name> {
@@ -96,6 +100,8 @@ pub(super) struct Queues<Name> {
     room: usize,
     /// How many were wanted at a time: until they are made room for again, as many of those that came are on probation.
     batch: usize,
+    /// How many pages may still be passed over in this call because they were used again.
+    passes: usize,
     /// Nothing had to leave so far.
     filling: bool,
     probation: Queue<Name>,
@@ -108,6 +114,7 @@ impl<Name: Copy> Queues<Name> {
             capacity,
             room: capacity,
             batch: 0,
+            passes: 0,
             filling: true,
             probation: Queue::new(),
             main: Queue::new(),
@@ -126,6 +133,7 @@ impl<Name: Copy> Queues<Name> {
 
     /// A page was loaded, whose uses were these before.
     pub(super) fn admit(&mut self, name: Name, before: Uses, rule: Rule, pages: &mut impl Pages<Name>) {
+        self.passes = PASSED_OVER.1;
         if self.filling {
             if self.main_has_room(rule) {
                 self.main.waiting.push_back(name);
@@ -150,13 +158,20 @@ impl<Name: Copy> Queues<Name> {
         // Readers may use pages faster than they are looked at: after one round uses do not count any more.
         for _ in 0..self.main.waiting.len() {
             let oldest = self.main.oldest(pages)?;
-            if !oldest.again {
+            if !oldest.again || !self.may_pass() {
                 return Some(oldest);
             }
             pages.spend(oldest.name);
             self.main.waiting.rotate_left(1);
         }
         self.main.oldest(pages)
+    }
+
+    /// Whether one more page may be passed over in this call; it counts as one that was.
+    fn may_pass(&mut self) -> bool {
+        let may = self.passes > 0;
+        self.passes = self.passes.saturating_sub(1);
+        may
     }
 
     /// Takes one page after another until there are so many, or all that are left are held. Returns how many were taken.
@@ -166,6 +181,7 @@ impl<Name: Copy> Queues<Name> {
         }
         self.filling = false;
         self.batch = wanted;
+        self.passes = wanted.saturating_mul(PASSED_OVER.1).saturating_add(PASSED_OVER.0);
         let mut taken = 0;
         // A few of the held ones each time, so that they come back when they are released; all, if that is not enough.
         for of_held in [wanted, usize::MAX] {
@@ -200,7 +216,7 @@ impl<Name: Copy> Queues<Name> {
                 self.main.waiting.push_back(candidate.name);
                 continue;
             }
-            let again = candidate.again && looks > 0;
+            let again = candidate.again && looks > 0 && self.may_pass();
             looks = looks.saturating_sub(1);
             match (self.oldest_unused(pages), rule.by) {
                 (None, _) if again => self.probation.waiting.push_back(candidate.name),
@@ -235,6 +251,7 @@ impl<Name: Copy> Queues<Name> {
     fn evict_in_turn(&mut self, pages: &mut impl Pages<Name>) -> bool {
         let mut looks = self.waiting();
         loop {
+            let may_pass = looks > 0 && self.passes > 0;
             let (queue, oldest) = match (self.probation.oldest(pages), self.main.oldest(pages)) {
                 (None, None) => return false,
                 (Some(oldest), None) => (&mut self.probation, oldest),
@@ -243,8 +260,8 @@ impl<Name: Copy> Queues<Name> {
                 (Some(new), Some(_)) => (&mut self.probation, new),
             };
             queue.waiting.pop_front();
-            if oldest.again && looks > 0 {
-                looks -= 1;
+            if oldest.again && may_pass {
+                (looks, self.passes) = (looks - 1, self.passes - 1);
                 pages.spend(oldest.name);
                 self.probation.waiting.push_back(oldest.name);
             } else if queue.take(oldest.name, pages) {

@@ -287,6 +287,35 @@ fn readers_who_use_pages_all_the_time_do_not_keep_it_from_ending() {
     }
 }
 
+/// Else the first page that has to leave after a long time, or one that comes back, has the whole of a large pool looked at.
+#[test]
+fn however_many_pages_were_used_a_call_passes_over_few_and_the_next_goes_on_from_there() {
+    for rule in RULES {
+        let mut pool = Pool::full(100_000);
+        pool.use_again(0..100_000);
+        pool.page(40_000).again = false;
+        let (at_least, for_each) = PASSED_OVER;
+        let mut gone = Vec::new();
+        for _ in 0..40_000 / at_least + 1 {
+            assert_eq!(pool.make_room(4, rule).len(), 4);
+            gone.extend_from_slice(&pool.field.went);
+            let looks = pool.field.looks;
+            // In turn the oldest of both queues are looked at.
+            assert!(looks <= 2 * (at_least + 4 * for_each) + 50, "{looks} looks, {rule:?}");
+        }
+        assert!(
+            rule.by != By::Reuse || gone.contains(&40_000),
+            "who was not used is found, {rule:?}"
+        );
+        pool.use_again(pool.validate());
+        let (now, looks) = (pool.now, pool.field.looks);
+        pool.page(200_000).uses = Uses::default().and_now(now);
+        pool.load([200_000], rule);
+        let looks = pool.field.looks - looks;
+        assert!(looks <= 2 * for_each, "{looks} looks to admit one, {rule:?}");
+    }
+}
+
 #[test]
 fn who_comes_to_be_held_just_when_it_is_taken_is_put_aside() {
     /// Says of all that they are free, and that they are held when they are taken.
