@@ -64,23 +64,21 @@ const NUMBERS: &[&[&str]] = &[
 const INTEGERS: &[u32] = &[0, 21, 23, 20, 1700, 701];
 const BINARY: &[(u32, usize)] = &[(21, 2), (23, 4), (20, 8), (0, 4), (701, 8)];
 
+/// A table with a key of numbers, and what else it has.
+const fn of_numbers(name: &'static str, columns: &'static str, is_by_row: bool) -> Kind {
+    Kind {
+        name,
+        columns,
+        values: NUMBERS,
+        types: INTEGERS,
+        binary: BINARY,
+        is_by_row,
+    }
+}
+
 const KINDS: &[Kind] = &[
-    Kind {
-        name: "k_int2",
-        columns: "id int2 PRIMARY KEY",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: true,
-    },
-    Kind {
-        name: "k_int4",
-        columns: "id int4 PRIMARY KEY",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: true,
-    },
+    of_numbers("k_int2", "id int2 PRIMARY KEY", true),
+    of_numbers("k_int4", "id int4 PRIMARY KEY", true),
     Kind {
         name: "k_int8",
         columns: "id int8 PRIMARY KEY",
@@ -140,30 +138,17 @@ const KINDS: &[Kind] = &[
         binary: &[],
         is_by_row: true,
     },
-    Kind {
-        name: "k_whole",
-        columns: "id int PRIMARY KEY",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: true,
-    },
-    Kind {
-        name: "k_index",
-        columns: "other int PRIMARY KEY DEFAULT (random() * 1e9)::int, id int NOT NULL UNIQUE",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: true,
-    },
-    Kind {
-        name: "k_not_it",
-        columns: "other int PRIMARY KEY DEFAULT (random() * 1e9)::int, id int NOT NULL UNIQUE",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: false,
-    },
+    of_numbers("k_whole", "id int PRIMARY KEY", true),
+    of_numbers(
+        "k_index",
+        "other int PRIMARY KEY DEFAULT (random() * 1e9)::int, id int NOT NULL UNIQUE",
+        true,
+    ),
+    of_numbers(
+        "k_not_it",
+        "other int PRIMARY KEY DEFAULT (random() * 1e9)::int, id int NOT NULL UNIQUE",
+        false,
+    ),
     Kind {
         name: "k_bpchar",
         columns: "id char(4) PRIMARY KEY",
@@ -172,14 +157,7 @@ const KINDS: &[Kind] = &[
         binary: &[],
         is_by_row: false,
     },
-    Kind {
-        name: "k_numeric",
-        columns: "id numeric PRIMARY KEY",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: false,
-    },
+    of_numbers("k_numeric", "id numeric PRIMARY KEY", false),
     Kind {
         name: "k_folded",
         columns: "id text COLLATE folded PRIMARY KEY",
@@ -188,30 +166,9 @@ const KINDS: &[Kind] = &[
         binary: &[],
         is_by_row: false,
     },
-    Kind {
-        name: "k_heirs",
-        columns: "id int PRIMARY KEY",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: false,
-    },
-    Kind {
-        name: "k_twice",
-        columns: "id int PRIMARY KEY",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: false,
-    },
-    Kind {
-        name: "k_parts",
-        columns: "id int PRIMARY KEY",
-        values: NUMBERS,
-        types: INTEGERS,
-        binary: BINARY,
-        is_by_row: false,
-    },
+    of_numbers("k_heirs", "id int PRIMARY KEY", false),
+    of_numbers("k_twice", "id int PRIMARY KEY", false),
+    of_numbers("k_parts", "id int PRIMARY KEY", false),
 ];
 
 /// How a parameter's value is given as a text, of one that is written so; none of what is no literal by itself.
