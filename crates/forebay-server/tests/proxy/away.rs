@@ -72,7 +72,7 @@ fn who_said_so_is_told_what_was_remembered_while_the_database_is_away() {
         prepared(&mut client);
         remembered(&mut admin, "SELECT n + $1").0 > 0
     });
-    let mut clients: Vec<Client> = (0..8).map(|_| at(address)).collect();
+    let mut clients: Vec<Client> = (0..9).map(|_| at(address)).collect();
     // What is known to be of before is told to nobody.
     client.run("UPDATE changed SET n = 11");
     // All of them are asked once more, so that it is known when.
@@ -103,6 +103,11 @@ fn who_said_so_is_told_what_was_remembered_while_the_database_is_away() {
     assert!(refused(&mut clients[6], "SELECT n FROM wares WHERE id = 2"));
     pass(Duration::from_secs(5).saturating_sub(asked.elapsed()));
     assert!(refused(&mut clients[7], briefly), "it is too old for that, too");
+    let behind = format!("{read} /* after:0/1 */");
+    assert!(
+        refused(&mut clients[8], &behind),
+        "it may not have seen what is before that"
+    );
     // In a transaction nothing is told from memory.
     let mut begun = clients.remove(0);
     assert!(refused(&mut begun, "BEGIN"));
