@@ -77,7 +77,7 @@ impl Model {
         assert!(is_reading());
         let number = self.slots.find(tag, |number| {
             self.look_at(number);
-            true
+            Some(number)
         })?;
         self.look_at(number);
         section.count();
@@ -179,7 +179,7 @@ fn loom_a_nested_read_keeps_what_the_outer_one_sees() {
         let shared = Arc::clone(&model);
         let reader = thread::spawn(move || {
             let section = shared.readers.enter_stripe(0);
-            let found = shared.slots.find(TAGS[0], |_| true);
+            let found = shared.slots.find(TAGS[0], Some);
             shared.read(0, TAGS[0]);
             assert!(is_reading(), "the outer section is still open");
             if let Some(number) = found {
@@ -248,7 +248,7 @@ fn loom_a_replaced_segment_outlives_its_readers() {
         let shared = Arc::clone(&model);
         let reader = thread::spawn(move || {
             let _section = shared.readers.enter_stripe(0);
-            assert_eq!(shared.slots.find(TAGS[0], |_| true), Some(0));
+            assert_eq!(shared.slots.find(TAGS[0], Some), Some(0));
         });
         let Room::Replaced(segment) = model.slots.make_larger(&mut model.loads.lock().unwrap(), TAGS[0]) else {
             panic!("one entry is not split");
@@ -284,7 +284,7 @@ fn loom_what_is_there_is_found_while_a_segment_is_split() {
                 } else {
                     doubled.get().unwrap()
                 };
-                assert_eq!(slots.find(tags[1], |_| true), Some(1));
+                assert_eq!(slots.find(tags[1], Some), Some(1));
             })
         };
         let larger = {
@@ -305,7 +305,7 @@ fn loom_what_is_there_is_found_while_a_segment_is_split() {
             thread::yield_now();
         }
         reader.join().unwrap();
-        assert_eq!(larger.find(tags[0], |_| true), Some(0));
+        assert_eq!(larger.find(tags[0], Some), Some(0));
         // SAFETY: nobody is there any more. The model frees the segment that was split.
         unsafe { larger.free() };
         drop(segment);

@@ -4,7 +4,7 @@
 //! - [`find`](Segment::find) takes no lock and writes nothing, and waits for no writer when it finds what it looks for.
 //! - It finds what was in the segment all the time of the search, also while writers insert, remove and move neighbours.
 //! - What it finds was in the segment at some moment of the search.
-//! - Tags that are equal are told apart by `matches`, which is asked about each candidate.
+//! - Tags that are equal are told apart by `matches`, which is asked about each candidate, and about the first one of all maybe twice.
 //! - Its [`Address`] says in one word where it is and how large, so that a search waits for no other memory than its slots.
 //!
 //! Writers come one at a time: the caller holds a lock. Does not know keys or entries, nor when its memory may be freed.
@@ -22,6 +22,7 @@
 //! odd sequence written before it.)
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
 
 use super::sync::{AtomicPtr, AtomicU64, Ordering};
 
@@ -33,29 +34,32 @@ const FILLED_MAX: usize = if cfg!(forebay_loom) { 4 } else { 6 };
 #[cfg(not(forebay_loom))]
 const SEARCHES_BEFORE_YIELD: usize = 64;
 
-/// How large a segment can be: a class each.
-const CLASSES: usize = 48;
+/// How large a segment can be: a class each, from 8 buckets by a fifth on average (a quarter at most).
+const CLASSES: usize = if cfg!(forebay_loom) { 48 } else { 108 };
 /// Segments that are larger than this one's are made only where that cannot be helped; so much is copied at once.
 pub(super) const USUAL_MAX: usize = if cfg!(forebay_loom) { 1 } else { 28 };
-/// The buckets of a class: from 8 by a fifth on average (a quarter at most) to 1,024, and from there on twice as many.
-const BUCKETS: [u32; CLASSES] = {
-    let mut buckets = [0; CLASSES];
-    let mut class = 0;
-    while class < CLASSES {
-        buckets[class] = if cfg!(forebay_loom) {
-            class as u32 + 1
-        } else if class <= USUAL_MAX {
-            ((class as u32 % 4 + 4) * 2) << (class / 4)
-        } else {
-            1_024 << (class - USUAL_MAX)
-        };
-        class += 1;
-    }
-    buckets
-};
 
-/// A segment begins on a cache line, which leaves the lower bits of its address to say its class.
-const ALIGNMENT: usize = 64;
+/// The buckets of a class, times a tag's part of 2^32: a reader's way to the home, so without a memory of classes.
+#[inline]
+const fn of_buckets(class: usize, part: u32) -> usize {
+    if cfg!(forebay_loom) {
+        (((class as u64 + 1) * part as u64) >> u32::BITS) as usize
+    } else {
+        (((class as u64 % 4 + 4) * part as u64) >> (u32::BITS - 1 - class as u32 / 4)) as usize
+    }
+}
+
+/// The buckets of a class.
+const fn buckets_of(class: usize) -> usize {
+    if cfg!(forebay_loom) {
+        class + 1
+    } else {
+        (class % 4 + 4) << (class / 4 + 1)
+    }
+}
+
+/// A segment begins on a cache line, and every other one, which leaves the lower bits of its address to say its class.
+const ALIGNMENT: usize = 128;
 const CLASS: usize = ALIGNMENT - 1;
 
 #[repr(align(32))]
@@ -75,8 +79,8 @@ pub(super) struct Address(*mut Bucket);
 /// A segment to work with.
 #[derive(Clone, Copy)]
 pub(super) struct Segment<'a> {
-    buckets: &'a [Bucket],
-    tail: &'a Tail,
+    address: Address,
+    lives: PhantomData<&'a Bucket>,
 }
 
 /// A slot, found under the lock and good as long as the lock is held and nothing else is removed.
@@ -114,7 +118,8 @@ impl Bucket {
 /// The most entries that a segment of that class may hold; so there is always a bucket that is not full, which ends each search.
 #[inline]
 pub(super) fn entries_max(class: usize) -> usize {
-    (BUCKETS[class] as usize * WAYS * FILLED_MAX / 8).min(BUCKETS[class] as usize * WAYS - 1)
+    let slots = buckets_of(class) * WAYS;
+    (slots * FILLED_MAX / 8).min(slots - 1)
 }
 
 /// The smallest class that has room for so many and then some.
@@ -136,7 +141,7 @@ impl Address {
             handle_alloc_error(layout);
         }
         let buckets: *mut Bucket = memory.cast();
-        for bucket in 0..BUCKETS[class] as usize {
+        for bucket in 0..buckets_of(class) {
             // SAFETY: within the memory, which is aligned for buckets and nobody else's.
             unsafe { buckets.add(bucket).write(Bucket::new()) };
         }
@@ -147,7 +152,7 @@ impl Address {
     }
 
     fn layout_of(class: usize) -> (Layout, usize) {
-        let buckets = Layout::array::<Bucket>(BUCKETS[class] as usize);
+        let buckets = Layout::array::<Bucket>(buckets_of(class));
         let whole = buckets.and_then(|buckets| buckets.align_to(ALIGNMENT)?.extend(Layout::new::<Tail>()));
         whole.expect("a segment fits into memory")
     }
@@ -182,24 +187,16 @@ impl Address {
     /// It is not freed while what comes back is used.
     #[inline]
     pub(super) unsafe fn segment<'a>(self) -> Segment<'a> {
-        let len = BUCKETS[self.class() % CLASSES] as usize;
-        let (buckets, tail_at) = (
-            self.first(),
-            (len * size_of::<Bucket>()).next_multiple_of(align_of::<Tail>()),
-        );
-        // SAFETY: initialized in `new`, by that layout; not freed, says the caller. All of it is atomics, never borrowed mutably.
-        unsafe {
-            Segment {
-                buckets: std::slice::from_raw_parts(buckets, len),
-                tail: &*buckets.byte_add(tail_at).cast::<Tail>(),
-            }
+        Segment {
+            address: self,
+            lives: PhantomData,
         }
     }
 
     /// Asks the processor for the memory that a search for the tag will need first.
     #[inline]
     pub(super) fn prefetch(self, tag: u32) {
-        let bucket = home(tag, BUCKETS[self.class() % CLASSES] as usize);
+        let bucket = home(tag, self.class());
         super::prefetch::prefetch(self.first().wrapping_add(bucket));
     }
 
@@ -208,7 +205,7 @@ impl Address {
     /// Nobody works with it any more, or will.
     pub(super) unsafe fn free(self) {
         let (layout, tail_at) = Self::layout_of(self.class());
-        let len = BUCKETS[self.class()] as usize;
+        let len = buckets_of(self.class());
         // SAFETY: from `new`, by that layout; nobody else has it, says the caller.
         unsafe {
             std::ptr::slice_from_raw_parts_mut(self.first(), len).drop_in_place();
@@ -219,14 +216,29 @@ impl Address {
 }
 
 #[inline]
-fn home(tag: u32, buckets: usize) -> usize {
-    ((u64::from(tag.rotate_left(16)) * buckets as u64) >> 32) as usize
+fn home(tag: u32, class: usize) -> usize {
+    of_buckets(class, tag.rotate_left(16))
 }
 
-impl Segment<'_> {
+impl<'a> Segment<'a> {
+    #[inline]
+    fn buckets(self) -> &'a [Bucket] {
+        let len = buckets_of(self.address.class());
+        // SAFETY: initialized in `new`, by that class; not freed, as who made this segment says. All of it is atomics, never borrowed mutably.
+        unsafe { std::slice::from_raw_parts(self.address.first(), len) }
+    }
+
+    #[inline]
+    fn tail(self) -> &'a Tail {
+        let len = buckets_of(self.address.class());
+        let tail_at = (len * size_of::<Bucket>()).next_multiple_of(align_of::<Tail>());
+        // SAFETY: as for the buckets; there, by the layout that `new` uses.
+        unsafe { &*self.address.first().byte_add(tail_at).cast::<Tail>() }
+    }
+
     #[inline]
     fn after(self, bucket: usize) -> usize {
-        if bucket + 1 == self.buckets.len() {
+        if bucket + 1 == self.buckets().len() {
             0
         } else {
             bucket + 1
@@ -238,33 +250,35 @@ impl Segment<'_> {
         if to >= from {
             to - from
         } else {
-            to + self.buckets.len() - from
+            to + self.buckets().len() - from
         }
     }
 
     #[inline]
     fn home(self, tag: u32) -> usize {
-        home(tag, self.buckets.len())
+        home(tag, self.address.class())
     }
 
     #[inline]
-    fn slot(&self, position: Position) -> &AtomicU64 {
-        &self.buckets[position.bucket].0[position.way]
+    fn slot(self, position: Position) -> &'a AtomicU64 {
+        &self.buckets()[position.bucket].0[position.way]
     }
 
     /// Looks at every slot from the home to the first bucket that is not full.
     #[inline]
-    fn search(self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
+    fn search<R>(self, tag: u32, mut matches: impl FnMut(u32) -> Option<R>) -> Option<(Position, R)> {
         let mut bucket = self.home(tag);
         loop {
             let mut has_empty = false;
-            for (way, slot) in self.buckets[bucket].0.iter().enumerate() {
+            for (way, slot) in self.buckets()[bucket].0.iter().enumerate() {
                 // Sequentially consistent, here and in `find`: comes after the reader's entrance, see `readers`.
                 let slot = slot.load(Ordering::SeqCst);
                 if slot == 0 {
                     has_empty = true;
-                } else if tag_of(slot) == tag && matches(number_of(slot)) {
-                    return Some((Position { bucket, way }, number_of(slot)));
+                } else if tag_of(slot) == tag
+                    && let Some(found) = matches(number_of(slot))
+                {
+                    return Some((Position { bucket, way }, found));
                 }
             }
             if has_empty {
@@ -274,33 +288,36 @@ impl Segment<'_> {
         }
     }
 
-    /// For readers: the number of the entry with this tag that matches.
+    /// For readers: what `matches` makes of the number of an entry with this tag, of the first of which it makes something.
     #[inline]
-    pub(super) fn find(self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(super) fn find<R>(self, tag: u32, mut matches: impl FnMut(u32) -> Option<R>) -> Option<R> {
         // Nearly always it is in its home, and alone there with its tag: to pick it takes no branch that could be foreseen wrongly.
         let mut candidate = 0;
-        for slot in &self.buckets[self.home(tag)].0 {
+        for slot in &self.buckets()[self.home(tag)].0 {
             let slot = slot.load(Ordering::SeqCst);
             if tag_of(slot) == tag {
                 candidate = slot;
             }
         }
-        if candidate != 0 && matches(number_of(candidate)) {
-            return Some(number_of(candidate));
+        if candidate != 0
+            && let Some(found) = matches(number_of(candidate))
+        {
+            return Some(found);
         }
         self.find_undisturbed(tag, matches)
     }
 
     /// The search of one that found nothing: hits do not read the sequence, which writers write.
+    #[cold]
     #[inline(never)]
-    fn find_undisturbed(self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<u32> {
+    fn find_undisturbed<R>(self, tag: u32, mut matches: impl FnMut(u32) -> Option<R>) -> Option<R> {
         let mut searches = 0;
         loop {
-            let sequence = self.tail.sequence.load(Ordering::Acquire);
-            if let Some((_, number)) = self.search(tag, &mut matches) {
-                return Some(number);
+            let sequence = self.tail().sequence.load(Ordering::Acquire);
+            if let Some((_, found)) = self.search(tag, &mut matches) {
+                return Some(found);
             }
-            if sequence.is_multiple_of(2) && self.tail.sequence.load(Ordering::Acquire) == sequence {
+            if sequence.is_multiple_of(2) && self.tail().sequence.load(Ordering::Acquire) == sequence {
                 return None;
             }
             searches += 1;
@@ -308,10 +325,10 @@ impl Segment<'_> {
         }
     }
 
-    /// For writers: as [`find`](Self::find), with the place.
+    /// For writers: the number of the entry with this tag that matches, and its place.
     #[inline]
-    pub(super) fn locate(self, tag: u32, matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
-        self.search(tag, matches)
+    pub(super) fn locate(self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
+        self.search(tag, |number| matches(number).then_some(number))
     }
 
     /// Where the entry of this number is; it must be in the segment.
@@ -321,11 +338,11 @@ impl Segment<'_> {
         let mut bucket = self.home(tag);
         loop {
             let is_it = |slot: &AtomicU64| slot.load(Ordering::Relaxed) == wanted;
-            if let Some(way) = self.buckets[bucket].0.iter().position(is_it) {
+            if let Some(way) = self.buckets()[bucket].0.iter().position(is_it) {
                 return Position { bucket, way };
             }
             assert!(
-                self.buckets[bucket].empty_way().is_none(),
+                self.buckets()[bucket].empty_way().is_none(),
                 "an entry that is linked is in the table"
             );
             bucket = self.after(bucket);
@@ -337,13 +354,13 @@ impl Segment<'_> {
     pub(super) fn insert(self, tag: u32, number: u32) {
         let mut bucket = self.home(tag);
         let way = loop {
-            match self.buckets[bucket].empty_way() {
+            match self.buckets()[bucket].empty_way() {
                 Some(way) => break way,
                 None => bucket = self.after(bucket),
             }
         };
         // Release: who finds the number finds the entry filled.
-        self.buckets[bucket].0[way].store(packed(tag, number), Ordering::Release);
+        self.buckets()[bucket].0[way].store(packed(tag, number), Ordering::Release);
     }
 
     /// In one step: who searches finds the old number or the new one.
@@ -355,7 +372,7 @@ impl Segment<'_> {
 
     #[inline]
     pub(super) fn remove(self, position: Position) {
-        if self.buckets[position.bucket].empty_way().is_some() {
+        if self.buckets()[position.bucket].empty_way().is_some() {
             self.slot(position).store(0, Ordering::Release);
         } else {
             self.remove_and_close(position);
@@ -364,12 +381,12 @@ impl Segment<'_> {
 
     /// Takes out of a full bucket, to where an entry of before may have to come back.
     fn remove_and_close(self, position: Position) {
-        let sequence = self.tail.sequence.load(Ordering::Relaxed);
+        let sequence = self.tail().sequence.load(Ordering::Relaxed);
         let mut moves = false;
         let mut gap = position;
         let mut bucket = position.bucket;
         // Where there is room no entry of an earlier home was driven past.
-        while self.buckets[bucket].empty_way().is_none() {
+        while self.buckets()[bucket].empty_way().is_none() {
             bucket = self.after(bucket);
             let misplaced = |slot: &AtomicU64| {
                 let slot = slot.load(Ordering::Relaxed);
@@ -379,11 +396,11 @@ impl Segment<'_> {
             if bucket == gap.bucket {
                 break;
             }
-            if let Some(way) = self.buckets[bucket].0.iter().position(misplaced) {
+            if let Some(way) = self.buckets()[bucket].0.iter().position(misplaced) {
                 let next = Position { bucket, way };
                 if !moves {
                     moves = true;
-                    self.tail.sequence.store(sequence + 1, Ordering::Relaxed);
+                    self.tail().sequence.store(sequence + 1, Ordering::Relaxed);
                 }
                 self.slot(gap)
                     .store(self.slot(next).load(Ordering::Relaxed), Ordering::Release);
@@ -392,13 +409,13 @@ impl Segment<'_> {
         }
         self.slot(gap).store(0, Ordering::Release);
         if moves {
-            self.tail.sequence.store(sequence + 2, Ordering::Release);
+            self.tail().sequence.store(sequence + 2, Ordering::Release);
         }
     }
 
     /// Calls `each` with tag and number of all that is there; under the lock.
     pub(super) fn for_each(self, mut each: impl FnMut(u32, u32)) {
-        for slot in self.buckets.iter().flat_map(|bucket| &bucket.0) {
+        for slot in self.buckets().iter().flat_map(|bucket| &bucket.0) {
             let slot = slot.load(Ordering::Relaxed);
             if slot != 0 {
                 each(tag_of(slot), number_of(slot));
@@ -408,8 +425,8 @@ impl Segment<'_> {
 
     /// How many buckets there are.
     #[cfg(test)]
-    pub(super) fn buckets(self) -> usize {
-        self.buckets.len()
+    pub(super) fn buckets_len(self) -> usize {
+        self.buckets().len()
     }
 
     /// Asserts that every entry can be found from its home, and says how many there are.
@@ -467,7 +484,7 @@ mod tests {
                     segment.remove(segment.position_of(tag(number), number));
                 }
                 for number in 0..64 {
-                    let found = segment.find(tag(number), |candidate| candidate == number);
+                    let found = segment.find(tag(number), |candidate| (candidate == number).then_some(number));
                     prop_assert_eq!(found, model.contains_key(&number).then_some(number));
                 }
                 prop_assert_eq!(segment.validate(), model.len());
@@ -482,16 +499,19 @@ mod tests {
         let address = Address::new(0);
         // SAFETY: freed at the end.
         let segment = unsafe { address.segment() };
-        assert_eq!(segment.find(0, |_| true), None);
+        assert_eq!(segment.find(0, Some), None);
         segment.insert(0, 0);
         segment.insert(0, u32::MAX - 1);
         assert_eq!(
-            segment.find(0, |number| number == 0),
+            segment.find(0, |number| (number == 0).then_some(number)),
             Some(0),
             "found beside another of its tag"
         );
-        assert_eq!(segment.find(0, |number| number == u32::MAX - 1), Some(u32::MAX - 1));
-        assert_eq!(segment.find(0, |_| false), None);
+        assert_eq!(
+            segment.find(0, |number| (number == u32::MAX - 1).then_some(number)),
+            Some(u32::MAX - 1)
+        );
+        assert_eq!(segment.find(0, |_| None::<()>), None);
         // SAFETY: the last use.
         unsafe { address.free() };
     }
@@ -502,14 +522,20 @@ mod tests {
             let class = class_for(entries);
             assert!(entries_max(class) > entries);
             let is_usual = (64..entries_max(USUAL_MAX) * 7 / 8).contains(&entries);
-            let slots = BUCKETS[class] as usize * WAYS;
+            let slots = buckets_of(class) * WAYS;
             assert!(
                 !is_usual || slots <= entries * 5 / 2 + WAYS,
                 "up to twenty bytes an entry"
             );
         }
+        const { assert!(CLASSES <= ALIGNMENT) };
         for class in 1..CLASSES {
-            assert!(BUCKETS[class] > BUCKETS[class - 1] && BUCKETS[class] <= BUCKETS[class - 1] * 2);
+            for part in [0, 1, u32::MAX / 3, u32::MAX - 1, u32::MAX] {
+                let place = (buckets_of(class) as u128 * u128::from(part)) >> u32::BITS;
+                assert_eq!(of_buckets(class, part) as u128, place);
+            }
+            let (buckets, before) = (buckets_of(class), buckets_of(class - 1));
+            assert!(buckets > before && buckets <= before * 5 / 4);
         }
     }
 }

@@ -230,20 +230,14 @@ impl<K, T> Shards<K, T> {
         // SAFETY: a replaced table is freed only after this section, which was entered before the load (sequentially consistent,
         // as `readers` asks) and is left after the last use of what is found.
         let table = unsafe { &*shard.table.load(Ordering::SeqCst) };
-        let mut found: Option<(u32, &Entry<K, T>)> = None;
-        table.slots.find(tag_of(hash), |number| {
+        let (number, entry) = table.slots.find(tag_of(hash), move |number| {
             // SAFETY: the number is from this table's slots, loaded by at least an acquire; the slab of a table that is published
             // or in limbo lives.
             let entry = unsafe { table.entry(number) };
             // SAFETY: filled before its number was published, and taken out only after every section in which the number could be
             // found, such as this one.
-            let matches = unsafe { entry.key() }.borrow() == key;
-            if matches {
-                found = Some((number, entry));
-            }
-            matches
+            (unsafe { entry.key() }.borrow() == key).then_some((number, entry))
         })?;
-        let (number, entry) = found?;
         let is_first = MARKS && entry.uses.mark_used(shard.now.load(Ordering::Relaxed));
         // SAFETY: as for the entry.
         let weight = is_first.then(|| unsafe { table.entries.as_ref().links(number) }.weight());

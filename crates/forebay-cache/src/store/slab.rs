@@ -18,29 +18,40 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::node::{FREE, Links, NONE, Node, Uses};
 
-/// Numbers are counted from this power of two on, so that the highest bit of each says how large its chunk is.
-const FIRST_LOG: u32 = 6;
-/// While the entries double, so many chunks are added (a power of two, by its logarithm).
+/// A number is the chunk that its entry is in, and the entry's place there in so many lower bits: so a reader finds it by two shifts.
+const PLACE_BITS: u32 = 23;
+const CHUNKS: usize = 1 << (u32::BITS - PLACE_BITS);
+/// The first chunks have so many entries, by the logarithm.
+const FIRST_LOG: u32 = 2;
+/// Of each length there are so many chunks, by the logarithm, and then they are twice as long, up to what a number can say.
 const STEPS_LOG: u32 = 4;
-const STEPS: usize = 1 << STEPS_LOG;
-const CHUNKS: usize = (u32::BITS + 1 - FIRST_LOG) as usize * STEPS;
 /// A chunk begins on a cache line of its own, for entries that are as large as a line, or half of one, to be in one line each.
 const LINE: usize = 64;
 
 /// Where an entry is: its chunk, and its place there.
 #[inline]
 fn place_of(number: u32) -> (usize, usize) {
-    let spread = u64::from(number) + (1 << FIRST_LOG);
-    let log = spread.ilog2();
-    let chunk_log = log - STEPS_LOG;
-    let step = (spread >> chunk_log) as usize & (STEPS - 1);
-    let chunk = ((log - FIRST_LOG) as usize) << STEPS_LOG | step;
-    (chunk, (spread & ((1 << chunk_log) - 1)) as usize)
+    (
+        (number >> PLACE_BITS) as usize,
+        (number & ((1 << PLACE_BITS) - 1)) as usize,
+    )
 }
 
 /// How many entries a chunk has.
+#[inline]
 fn chunk_len(chunk: usize) -> usize {
-    1 << (FIRST_LOG as usize - STEPS_LOG as usize + chunk / STEPS)
+    1 << (FIRST_LOG + (chunk >> STEPS_LOG) as u32).min(PLACE_BITS)
+}
+
+/// The number that is given out after this one. They ascend.
+#[inline]
+fn after(number: u32) -> u32 {
+    let (chunk, place) = place_of(number);
+    if place + 1 < chunk_len(chunk) {
+        number + 1
+    } else {
+        ((chunk + 1) << PLACE_BITS) as u32
+    }
 }
 
 #[repr(C)]
@@ -159,12 +170,12 @@ impl<K, T> Slab<K, T> {
     ///
     /// # Panics
     ///
-    /// When the numbers have come to an end, with 2^32 - 1 entries in one shard. So it comes before anything else is changed.
+    /// When the numbers have come to an end, with 1.5 thousand million entries in one shard. So it comes before anything else is changed.
     #[inline]
     pub(super) fn reserve(&mut self) {
         assert!(
             self.free != NONE || self.unused < NONE,
-            "a shard has at most 2^32 - 1 entries"
+            "a shard has no number for one entry more"
         );
         if self.free == NONE && place_of(self.unused).0 == self.chunks {
             let layout = Self::layout_of(self.chunks);
@@ -191,7 +202,7 @@ impl<K, T> Slab<K, T> {
                 entry.write(Entry::free());
                 links.write(Links::free());
             }
-            self.unused += 1;
+            self.unused = after(number);
             number
         } else {
             let number = self.free;
@@ -252,7 +263,8 @@ impl<K, T> Slab<K, T> {
     /// Numbers that were given out at some time.
     #[cfg(test)]
     pub(super) fn used_numbers(&self) -> usize {
-        self.unused as usize
+        let (chunk, place) = place_of(self.unused);
+        (0..chunk).map(chunk_len).sum::<usize>() + place
     }
 }
 
@@ -265,7 +277,7 @@ impl<K, T> Drop for Slab<K, T> {
             fn run(&mut self) {
                 while self.1 < self.0.unused {
                     let (entry, node) = (self.0.entry(self.1), self.0.node(self.1));
-                    self.1 += 1;
+                    self.1 = after(self.1);
                     if node.place() != FREE {
                         // SAFETY: filled, by its place; the slab is being dropped, so no reader is there and nobody takes it
                         // again. The count is past it before it runs.
@@ -326,8 +338,7 @@ impl<K, T> Directory<K, T> {
     #[inline]
     unsafe fn addresses_of(&self, number: u32) -> (*mut Entry<K, T>, *mut Links) {
         let (chunk, offset) = place_of(number);
-        // SAFETY: `place_of` stays within the directory for all numbers.
-        let address = unsafe { self.0.get_unchecked(chunk) }.load(Ordering::Relaxed);
+        let address = self.0[chunk].load(Ordering::Relaxed);
         debug_assert!(!address.is_null(), "the chunk is there");
         // What `layout_of` makes of the same: links need no more alignment than entries, which have `Uses`.
         const { assert!(align_of::<Links>() <= align_of::<Entry<K, T>>()) };
@@ -347,16 +358,24 @@ mod tests {
 
     #[test]
     fn every_number_has_a_place_of_its_own() {
-        let mut next = (0, 0);
-        for number in 0..100_000 {
+        let (mut number, mut next) = (0, (0, 0));
+        while next.0 < CHUNKS {
             assert_eq!(place_of(number), next);
             next.1 += 1;
+            // The inner ones of a long chunk are left out.
+            let leap = (chunk_len(next.0) - next.1).saturating_sub(10);
+            if next.1 > 10 && leap > 0 {
+                (number, next.1) = (number + leap as u32, next.1 + leap);
+            }
             if next.1 == chunk_len(next.0) {
                 next = (next.0 + 1, 0);
             }
+            if next.0 < CHUNKS {
+                assert!(after(number) > number);
+                number = after(number);
+            }
         }
-        let (chunk, offset) = place_of(NONE - 1);
-        assert!(chunk < CHUNKS && offset < chunk_len(chunk));
+        assert_eq!(number, NONE, "which is given to nobody");
     }
 
     /// Two of them fill a cache line.
@@ -370,11 +389,13 @@ mod tests {
     #[test]
     fn memory_grows_by_a_sixteenth() {
         let mut slab: Slab<u64, u64> = Slab::new();
-        for number in 0..5_000 {
+        let mut number = 0;
+        for entries in 1..=5_000 {
             slab.reserve();
             assert_eq!(slab.fill(0, 1, 7, 7), number);
             slab.node(number).set_place(super::super::node::WAITING);
-            let entries = number as usize + 1;
+            assert_eq!(slab.used_numbers(), entries);
+            number = after(number);
             assert!(
                 (entries..=entries + entries / 16 + 4).contains(&slab.room()),
                 "{entries}"

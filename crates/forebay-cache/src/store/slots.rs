@@ -70,14 +70,14 @@ impl Slots {
         Address::load(&self.segments[self.index_of(tag)], Ordering::SeqCst)
     }
 
-    /// For readers: the number of the entry with this tag that matches.
+    /// For readers: what `matches` makes of the number of an entry with this tag, of the first of which it makes something.
     #[inline]
-    pub(super) fn find(&self, tag: u32, matches: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(super) fn find<R>(&self, tag: u32, matches: impl FnMut(u32) -> Option<R>) -> Option<R> {
         // SAFETY: it was in the directory after this began; who frees what was taken out has waited for it to end.
         unsafe { self.address_of(tag).segment() }.find(tag, matches)
     }
 
-    /// For writers: as [`find`](Self::find), with the place.
+    /// For writers: the number of the entry with this tag that matches, and its place.
     #[inline]
     pub(super) fn locate(&self, tag: u32, matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
         // SAFETY: as in `find`.
@@ -227,7 +227,7 @@ impl Slots {
     #[cfg(test)]
     pub(super) fn buckets(&self) -> usize {
         // SAFETY: as in `find`.
-        let buckets = |address: Address| unsafe { address.segment() }.buckets();
+        let buckets = |address: Address| unsafe { address.segment() }.buckets_len();
         self.addresses().map(buckets).sum()
     }
 
@@ -327,7 +327,9 @@ mod tests {
         });
         for number in 0..40_000 {
             let is_there = number % 3 != 0;
-            let found = table.0.find(tag(number), |candidate| candidate == number);
+            let found = table
+                .0
+                .find(tag(number), |candidate| (candidate == number).then_some(number));
             assert_eq!(found, is_there.then_some(number));
             assert_eq!(seen.contains_key(&number), is_there);
         }
