@@ -28,7 +28,11 @@ where
         let (asked, before) = (self.asked(), self.tiers.before());
         let fetched_at_ms = asked.at_ms.saturating_sub(whole_ms(said.age));
         let (value, details) = (said.value, said.details.shared());
-        let weight = self.weigh(&key, value.as_ref(), details.as_ref());
+        let weight = self.weigh(
+            &key,
+            value.as_ref(),
+            details.as_ref().and_then(|details| details.weight),
+        );
         let for_tiers =
             (!self.tiers.is_empty()).then(|| self.prepare(&key, &value, details.as_ref(), fetched_at_ms, &before));
         let of_flights = key.clone();

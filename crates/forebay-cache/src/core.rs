@@ -98,11 +98,10 @@ where
         Shelved { inserted, evicted }
     }
 
-    pub(super) fn weigh(&self, key: &K, value: Option<&V>, details: Option<&Arc<Details>>) -> u32 {
-        if let Some(weight) = details.and_then(|details| details.weight) {
-            return weight;
-        }
-        self.settings.weigher.as_ref().map_or(1, |weigh| weigh(key, value))
+    /// What it weighs: as was `said`, or as the weigher says.
+    pub(super) fn weigh(&self, key: &K, value: Option<&V>, said: Option<u32>) -> u32 {
+        let weigh = || self.settings.weigher.as_ref().map_or(1, |weigh| weigh(key, value));
+        said.unwrap_or_else(weigh)
     }
 
     /// An entry; `since` is the moment from which on its tags count.
@@ -117,8 +116,12 @@ where
         let record = Record::new(value, fetched_at_ms, jitter_seed(hash, fetched_at_ms));
         let Some(details) = details else { return record };
         let tagged = (!details.tags.is_empty()).then(|| Arc::new(self.tags.tagged(&details.tags, since)));
+        let details = details.without_tags();
+        if details.is_none() && tagged.is_none() {
+            return record;
+        }
         record.with(More {
-            details: Some(details),
+            details,
             tagged,
             learnt_ms: None,
         })

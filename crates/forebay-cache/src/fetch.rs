@@ -330,10 +330,18 @@ where
                 learnt_ms: record.learnt_at_ms(),
                 tagged: record.tagged().cloned(),
             };
-            let (value, details) = (&landed.value, record.details());
+            let value = &landed.value;
             let for_tiers = into_tiers.filter(|_| !self.tiers.is_empty());
-            let for_tiers = for_tiers.map(|before| self.prepare(key, value, details, fetched_at_ms, before));
-            (self.weigh(key, value.as_ref(), details), for_tiers, key.clone(), landed)
+            let for_tiers = for_tiers.map(|before| {
+                let details = record.details().shared();
+                self.prepare(key, value, details.as_ref(), fetched_at_ms, before)
+            });
+            (
+                self.weigh(key, value.as_ref(), record.weight()),
+                for_tiers,
+                key.clone(),
+                landed,
+            )
         }));
         let (weight, mut for_tiers, owned, landed) = match prepared {
             Ok(prepared) => prepared,

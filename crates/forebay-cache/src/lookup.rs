@@ -149,7 +149,7 @@ where
             record.holds().then(|| Known {
                 value: record.value().cloned(),
                 age: record.age(now_ms),
-                details: record.details().map(|details| (**details).clone()).unwrap_or_default(),
+                details: record.details(),
             })
         })?
     }

@@ -10,12 +10,11 @@
 //!
 //! Does not know entries, flights or keys.
 
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hashbrown::HashTable;
 use parking_lot::Mutex;
 
 /// Each has a lock of its own.
@@ -35,7 +34,7 @@ pub(super) struct Tags {
 
 /// Some of the tags, by their hashes.
 struct Part {
-    known: HashMap<Arc<str>, Arc<Tag>, RandomState>,
+    known: HashTable<Arc<Tag>>,
     /// When a tag that is forgotten was last invalidated.
     forgotten: u64,
     /// When there are so many, it is time to forget some.
@@ -44,6 +43,7 @@ struct Part {
 
 #[derive(Debug)]
 struct Tag {
+    name: Arc<str>,
     invalidated_at: AtomicU64,
 }
 
@@ -63,8 +63,12 @@ impl Tags {
         }
     }
 
-    fn part(&self, name: &str) -> &Mutex<Part> {
-        &self.parts[self.hasher.hash_one(name) as usize % PARTS]
+    /// The one of this name.
+    fn with<R>(&self, name: &str, shared: impl FnOnce() -> Arc<str>, with: impl FnOnce(&Arc<Tag>) -> R) -> R {
+        let hash = self.hasher.hash_one(name);
+        // The table goes by the upper bits and the lowest.
+        let mut part = self.parts[(hash >> 32) as usize % PARTS].lock();
+        with(&part.tag(name, hash, shared, &self.hasher))
     }
 
     /// The present moment. What is fetched from now on knows of all that was invalidated before.
@@ -74,17 +78,22 @@ impl Tags {
 
     /// What an entry with these tags remembers, whose fetch began at that moment.
     pub(super) fn tagged(&self, names: &[Arc<str>], since: u64) -> Tagged {
-        let tags = names.iter().map(|name| self.part(name).lock().tag(name)).collect();
+        let tag = |name: &Arc<str>| self.with(name, || Arc::clone(name), Arc::clone);
+        let tags = names.iter().map(tag).collect();
         Tagged { tags, since }
     }
 
     /// What has this tag and is known now does not hold any more.
     pub(super) fn invalidate(&self, name: &str) {
-        let mut part = self.part(name).lock();
-        let tag = part.tag(&Arc::from(name));
-        // Under the lock, so that of one tag the later moment is written later.
-        let moment = self.now.fetch_add(1, Ordering::AcqRel) + 1;
-        tag.invalidated_at.store(moment, Ordering::Release);
+        self.with(
+            name,
+            || name.into(),
+            |tag| {
+                // Under the lock, so that of one tag the later moment is written later.
+                let moment = self.now.fetch_add(1, Ordering::AcqRel) + 1;
+                tag.invalidated_at.store(moment, Ordering::Release);
+            },
+        );
     }
 
     /// How many are remembered.
@@ -97,30 +106,32 @@ impl Tags {
 impl Part {
     fn new() -> Self {
         Self {
-            known: HashMap::default(),
+            known: HashTable::new(),
             forgotten: 0,
             forgets_at: FORGETS_FROM,
         }
     }
 
-    fn tag(&mut self, name: &Arc<str>) -> Arc<Tag> {
-        if let Some(tag) = self.known.get(name) {
+    fn tag(&mut self, name: &str, hash: u64, shared: impl FnOnce() -> Arc<str>, hasher: &RandomState) -> Arc<Tag> {
+        if let Some(tag) = self.known.find(hash, |tag| *tag.name == *name) {
             return Arc::clone(tag);
         }
         if self.known.len() >= self.forgets_at {
-            self.forget();
+            self.forget(hasher);
         }
         let tag = Arc::new(Tag {
+            name: shared(),
             invalidated_at: AtomicU64::new(self.forgotten),
         });
-        self.known.insert(Arc::clone(name), Arc::clone(&tag));
+        let hash_of = |tag: &Arc<Tag>| hasher.hash_one(&*tag.name);
+        self.known.insert_unique(hash, Arc::clone(&tag), hash_of);
         tag
     }
 
     /// Forgets the tags that no entry carries.
-    fn forget(&mut self) {
+    fn forget(&mut self, hasher: &RandomState) {
         let forgotten = &mut self.forgotten;
-        self.known.retain(|_, tag| {
+        self.known.retain(|tag| {
             let carried = Arc::strong_count(tag) > 1;
             if !carried {
                 *forgotten = (*forgotten).max(tag.invalidated_at.load(Ordering::Relaxed));
@@ -128,7 +139,7 @@ impl Part {
             carried
         });
         self.forgets_at = FORGETS_FROM.max(2 * self.known.len());
-        self.known.shrink_to(self.forgets_at);
+        self.known.shrink_to(self.forgets_at, |tag| hasher.hash_one(&*tag.name));
     }
 }
 
@@ -137,6 +148,11 @@ impl Tagged {
     pub(super) fn holds(&self) -> bool {
         let holds = |tag: &Arc<Tag>| tag.invalidated_at.load(Ordering::Acquire) <= self.since;
         self.tags.iter().all(holds)
+    }
+
+    /// What they are called.
+    pub(super) fn names(&self) -> Vec<Arc<str>> {
+        self.tags.iter().map(|tag| Arc::clone(&tag.name)).collect()
     }
 
     /// Whether it holds for somebody who asked at that moment, before it had come: as far as can be told, it was not invalidated between its

@@ -4,6 +4,7 @@
 //! what changes of tables had been seen; two that differ in any are two. Names are the client's own affair: the server's are made from a number that no other statement has.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
@@ -51,7 +52,18 @@ pub(crate) struct Statement {
     names_a_moment: bool,
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
-    told_apart_by: OnceLock<Option<(Arc<str>, Bytes)>>,
+    told_apart_by: OnceLock<Option<ToldApart>>,
+}
+
+/// By what statements are told apart that ask something else.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ToldApart {
+    /// Without comments.
+    pub(crate) text: Box<str>,
+    /// Of parameters, as they were given.
+    pub(crate) types: Box<[u8]>,
+    /// Of both.
+    pub(crate) hash: u64,
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -108,14 +120,20 @@ pub(crate) fn tells_a_moment_by_value(bound: &[u8]) -> bool {
 impl Statement {
     /// The text without its comments, and the types of parameters that were given, by which it is told apart from those that ask something else;
     /// none where it may have a word for the moment at which it is read.
-    pub(crate) fn told_apart_by(&self) -> Option<(Arc<str>, Bytes)> {
+    pub(crate) fn told_apart_by(&self) -> Option<&ToldApart> {
+        static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let told = self.told_apart_by.get_or_init(|| {
             let (text, types) = zero_terminated(&self.identity.definition)?;
             let text = without_comments(std::str::from_utf8(text).ok()?)?;
-            let told = || (text.as_str().into(), Bytes::copy_from_slice(types));
+            let hash = HASHER.hash_one((&text, types));
+            let told = || ToldApart {
+                hash,
+                types: types.into(),
+                text: text.as_str().into(),
+            };
             (!mentions_a_moment(&text)).then(told)
         });
-        told.clone()
+        told.as_ref()
     }
 
     /// The body of its Parse behind the name.

@@ -209,9 +209,21 @@ impl<V> Record<V> {
         learnt_ms.unwrap_or_else(|| self.fetched_at_ms())
     }
 
+    /// What was said of it but for its tags.
+    fn untagged(&self) -> Option<&Details> {
+        self.more()?.details.as_deref()
+    }
+
     /// What was said of it.
-    pub(super) fn details(&self) -> Option<&Arc<Details>> {
-        self.more()?.details.as_ref()
+    pub(super) fn details(&self) -> Details {
+        let untagged = self.untagged().cloned().unwrap_or_default();
+        let tags = self.tagged().map(|tagged| tagged.names());
+        untagged.with_tags(tags.unwrap_or_default())
+    }
+
+    /// What it weighs by what was said of it.
+    pub(super) fn weight(&self) -> Option<u32> {
+        self.untagged()?.weight
     }
 
     /// Its tags.
@@ -257,7 +269,7 @@ impl<V> Record<V> {
         let time = self.0.time();
         let fetched_at_ms = time >> AT_SHIFT;
         let age_ms = now_ms.saturating_sub(fetched_at_ms);
-        let windows = terms.windows(self.value().is_none(), self.details().map(|details| &**details));
+        let windows = terms.windows(self.value().is_none(), self.untagged());
         let share = (time >> TIME_SHIFT) & JITTER_MAX;
         let taken_off = parts_of_1024(windows.fresh_ms, terms.jitter);
         let fresh_ms = windows.fresh_ms - ((u128::from(taken_off) * u128::from(share)) >> JITTER_BITS) as u64;

@@ -8,7 +8,7 @@ use super::super::tags::Tagged;
 /// What else there is to an entry.
 #[derive(Default)]
 pub(in super::super) struct More {
-    /// What was said of it.
+    /// What was said of it but for its tags.
     pub(in super::super) details: Option<Arc<Details>>,
     /// Its tags.
     pub(in super::super) tagged: Option<Arc<Tagged>>,

@@ -340,7 +340,7 @@ mod tests {
 
     use super::*;
     use crate::memory::does::{Changed, Rows};
-    use crate::memory::question::{Key as QuestionKey, Question, Row, Way};
+    use crate::memory::question::{Common, Form, Question, Row, Way, Wording};
     use crate::memory::{Invalidation, Said, Told, Unanswered, Windows};
     use crate::sharing::ask::Answer;
 
@@ -348,33 +348,35 @@ mod tests {
     struct Five;
 
     impl Way for Five {
-        fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + '_>> {
+        fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + 'a>> {
             let (table, row) = ("t".into(), "5".into());
             Box::pin(ready(Ok(Said {
                 bytes: "five".into(),
                 is_of_now: true,
+                tables: ["t".into()].into(),
                 row: Some(Row { table, row }),
             })))
-        }
-
-        fn tables(&self) -> Arc<[Arc<str>]> {
-            ["t".into()].into()
         }
     }
 
     /// Whether it is known, and if not, it is from now on.
     async fn is_known(hearing: &Hearing) -> bool {
         let fresh = Duration::from_secs(60);
-        let key = QuestionKey {
+        let common = Common {
             company: 0,
-            text: "five".into(),
-            extended: None,
             windows: Windows {
                 fresh,
                 ..Windows::default()
             },
+            rule: None,
+            place: "here".into(),
+            time: None,
         };
-        match hearing.memory.ask(Question::new(key, None, "here".into(), Five)) {
+        let form = Arc::new(Form::new(common, Five));
+        match hearing
+            .memory
+            .ask(Question::new(form, Wording::Text("five".into()), None))
+        {
             Told::Known(..) => true,
             Told::Asked(told) => {
                 assert!(matches!(told.await, Ok(Answer::Done(_))));

@@ -44,8 +44,9 @@ pub(crate) use self::windows::Windows;
 use crate::last_answer::Remembrance;
 use crate::sharing::ask::Answer;
 
-/// Beside its bytes an answer takes about so many, with the place in the cache and what the question points to.
-const OVERHEAD_BYTES: usize = 256;
+/// Beside its bytes an answer takes about so many: its place in the cache, its tags and the table of them, and what the allocator needs for each of
+/// its eight pieces. As `lab query-cache` measures it, of answers that hang on one row.
+const OVERHEAD_BYTES: usize = 464;
 
 /// Answers that are remembered, of all databases of a proxy. Clones are handles to the same.
 #[derive(Clone)]
@@ -345,7 +346,7 @@ fn room(max_bytes: u64) -> Answers {
             // For those alone who have waited for it.
             false => Window::NONE,
         };
-        let tags = question.tags(said.row.as_ref());
+        let tags = question.tags(&said.tables, said.row.as_ref());
         let fetched = Fetched::of(said.bytes).fresh_for(window.fresh).stale_for(window.stale);
         Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
     });

@@ -1,17 +1,22 @@
 //! Question: all that an answer hangs on, and what it takes to ask it.
 //!
 //! Promises: two questions are equal only if they ask the same text, but for comments, with the same parameters and formats, as the same user at
-//! the same database, under the same settings, and say the same of how old the answer may be. Knows no cache.
+//! the same database, under the same settings, and say the same of how old the answer may be. What questions of one [`Form`] have in common is
+//! there once, for there are millions of them. Knows no cache.
 
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::windows::Windows;
+use crate::figures::Counting;
 use crate::sharing::unit::Steps;
+use crate::statements::Statement;
 
 /// The server's answer is nothing to be remembered: an error, or none at all.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +28,8 @@ pub(crate) struct Said {
     pub(crate) bytes: Bytes,
     /// It has seen all changes that were known when it was asked for.
     pub(crate) is_of_now: bool,
+    /// The tables whose rows it is of.
+    pub(crate) tables: Arc<[Arc<str>]>,
     /// Of this table it hangs on no row but the one that is [called](super::key) so.
     pub(crate) row: Option<Row>,
 }
@@ -36,41 +43,71 @@ pub(crate) struct Row {
 
 /// What is asked.
 #[derive(Clone)]
-pub(crate) struct Question(Arc<Whole>);
-
-struct Whole {
-    key: Key,
-    /// The rule that has room of its own for its answer, if one has.
-    rule: Option<Arc<str>>,
-    /// Where the database is.
-    place: Arc<str>,
-    way: Box<dyn Way>,
+pub(crate) struct Question {
+    form: Arc<Form>,
+    pub(crate) wording: Wording,
+    /// What is counted of who asks it; the same question whoever does.
+    pub(crate) caller: Option<Arc<Counting>>,
 }
 
-/// By what questions are told apart.
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+/// In which words it is asked.
+#[derive(Clone)]
+pub(crate) enum Wording {
+    /// A text, without its comments.
+    Text(Arc<str>),
+    /// By the extended protocol.
+    Bound {
+        /// One that can be [told apart](Statement::told_apart_by).
+        statement: Arc<Statement>,
+        /// The body of its Bind behind the name.
+        bound: Arc<[u8]>,
+        steps: Steps,
+    },
+}
+
+/// What many questions have in common.
+pub(crate) struct Form {
+    common: Common,
+    way: Box<dyn Way>,
+    /// Those of the tables that were last asked about.
+    tags: Mutex<Tags>,
+}
+
+/// The tags of tables.
+#[derive(Default, Clone)]
+struct Tags {
+    tables: Arc<[Arc<str>]>,
+    /// Of each: that of what may hang on any of its rows, and of what hangs on one.
+    tags: Arc<[[Arc<str>; 2]]>,
+}
+
+/// By what forms of one statement are told apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Common {
     /// Tells pools and settings apart, and so users and databases.
     pub(crate) company: u64,
-    /// Without its comments.
-    pub(crate) text: Arc<str>,
-    /// By the extended protocol: the types of parameters that were given, as they stand in the Parse; what is bound; what else is asked.
-    pub(crate) extended: Option<(Bytes, Bytes, Steps)>,
     pub(crate) windows: Windows,
+    /// The rule that has room of its own for its answers, if one has.
+    pub(crate) rule: Option<Arc<str>>,
+    /// Where the database is.
+    pub(crate) place: Arc<str>,
+    /// The server may be at it for so long.
+    pub(crate) time: Option<Duration>,
 }
 
 /// How the server is asked.
 pub(crate) trait Way: Send + Sync {
     /// Asks it, and waits.
-    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + '_>>;
-
-    /// The tables whose rows its answer is of.
-    fn tables(&self) -> Arc<[Arc<str>]>;
+    fn ask<'a>(&'a self, question: &'a Question)
+    -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + 'a>>;
 }
 
 impl PartialEq for Question {
     fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
+        let (common, others) = (self.common(), other.common());
+        self.wording == other.wording
+            && (Arc::ptr_eq(&self.form, &other.form)
+                || (common.company == others.company && common.windows == others.windows))
     }
 }
 
@@ -78,7 +115,46 @@ impl Eq for Question {}
 
 impl Hash for Question {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.key.hash(state);
+        state.write_u64(self.common().company);
+        match &self.wording {
+            Wording::Text(text) => text.hash(state),
+            Wording::Bound {
+                statement,
+                bound,
+                steps,
+            } => {
+                state.write_u64(statement.told_apart_by().map_or(0, |told| told.hash));
+                bound.hash(state);
+                steps.hash(state);
+            }
+        }
+    }
+}
+
+impl PartialEq for Wording {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (
+                Self::Bound {
+                    statement: one,
+                    bound: one_bound,
+                    steps: one_steps,
+                },
+                Self::Bound {
+                    statement: other,
+                    bound: other_bound,
+                    steps: other_steps,
+                },
+            ) => {
+                let ask_the_same = || {
+                    one.told_apart_by()
+                        .is_some_and(|told| Some(told) == other.told_apart_by())
+                };
+                one_bound == other_bound && one_steps == other_steps && (Arc::ptr_eq(one, other) || ask_the_same())
+            }
+            _ => false,
+        }
     }
 }
 
@@ -93,33 +169,63 @@ pub(super) fn tag_of_row(place: &str, table: &str, row: &str) -> Arc<str> {
     [place, "\0", table, "\0", row].concat().into()
 }
 
+impl Form {
+    pub(crate) fn new(common: Common, way: impl Way + 'static) -> Self {
+        Self {
+            common,
+            way: Box::new(way),
+            tags: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn tags_of(&self, tables: &Arc<[Arc<str>]>) -> Arc<[[Arc<str>; 2]]> {
+        let mut known = self.tags.lock();
+        if !Arc::ptr_eq(&known.tables, tables) {
+            let place = &self.common.place;
+            let tags = |table: &Arc<str>| [tag_of(place, table), tag_of_row(place, table, "")];
+            *known = Tags {
+                tables: Arc::clone(tables),
+                tags: tables.iter().map(tags).collect(),
+            };
+        }
+        Arc::clone(&known.tags)
+    }
+}
+
 impl Question {
-    pub(crate) fn new(key: Key, rule: Option<Arc<str>>, place: Arc<str>, way: impl Way + 'static) -> Self {
-        let way = Box::new(way);
-        Self(Arc::new(Whole { key, rule, place, way }))
+    pub(crate) fn new(form: Arc<Form>, wording: Wording, caller: Option<Arc<Counting>>) -> Self {
+        Self { form, wording, caller }
+    }
+
+    pub(crate) fn common(&self) -> &Common {
+        self.form.common()
     }
 
     pub(super) fn rule(&self) -> Option<&str> {
-        self.0.rule.as_deref()
+        self.common().rule.as_deref()
     }
 
     pub(super) fn windows(&self) -> Windows {
-        self.0.key.windows
+        self.common().windows
     }
 
     /// Whether more of it is told while its database is away.
     pub(crate) fn may_be_away(&self) -> bool {
-        !self.0.key.windows.away.is_zero()
+        !self.common().windows.away.is_zero()
     }
 
-    /// By what its answer is known, which hangs on no row of a table but this: all of its database's, and of its tables'.
-    pub(super) fn tags(&self, row: Option<&Row>) -> Vec<Arc<str>> {
-        let place = &self.0.place;
+    /// By what its answer is known: all of its database's, and of its tables', of which it hangs on no row of one but this.
+    pub(super) fn tags(&self, tables: &Arc<[Arc<str>]>, row: Option<&Row>) -> Vec<Arc<str>> {
+        let place = &self.common().place;
         let mut tags = vec![Arc::clone(place)];
-        for table in &*self.0.way.tables() {
+        for (table, [any, one]) in tables.iter().zip(&*self.form.tags_of(tables)) {
             match row.filter(|row| row.table == *table) {
-                Some(row) => tags.extend(["", &*row.row].map(|row| tag_of_row(place, table, row))),
-                None => tags.push(tag_of(place, table)),
+                Some(row) => tags.extend([Arc::clone(one), tag_of_row(place, table, &row.row)]),
+                None => tags.push(Arc::clone(any)),
             }
         }
         tags
@@ -127,13 +233,27 @@ impl Question {
 
     /// How long it is.
     pub(super) fn bytes(&self) -> usize {
-        let key = &self.0.key;
-        let extended = key.extended.as_ref();
-        key.text.len() + extended.map_or(0, |(types, bound, _)| types.len() + bound.len())
+        match &self.wording {
+            Wording::Text(text) => text.len(),
+            Wording::Bound { statement, bound, .. } => {
+                let told = statement.told_apart_by();
+                told.map_or(0, |told| told.text.len() + told.types.len()) + bound.len()
+            }
+        }
     }
 
     /// Asks it, and waits.
     pub(super) async fn ask_the_server(&self) -> Result<Said, Unanswered> {
-        self.0.way.ask().await
+        self.form.way.ask(self).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_small() {
+        assert!(size_of::<Question>() <= 48, "{}", size_of::<Question>());
     }
 }

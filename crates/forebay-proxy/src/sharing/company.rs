@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -18,6 +18,7 @@ use super::rules::Rules;
 use super::terms::Sharing;
 use crate::beginning::Beginning;
 use crate::figures::Top;
+use crate::memory::question::{Common, Form};
 use crate::settings::Settings;
 use crate::statements::{Statement, Statements};
 
@@ -31,6 +32,9 @@ const READ_CARRIERS_MAX: usize = 8;
 const CHANGE_CARRIERS_MAX: usize = 2;
 /// So many statements a company knows.
 const PLANS_MAX: usize = 1024;
+
+/// So many ways to say how old its answers may be are known of one.
+const FORMS_MAX: usize = 8;
 
 /// By the number of a plan, and the types of parameters.
 type OfLiterals = HashMap<(u64, Vec<u32>), Arc<Statement>, foldhash::fast::RandomState>;
@@ -69,6 +73,8 @@ pub(crate) struct Company {
     joints: Mutex<HashMap<u64, Arc<Joint>, foldhash::fast::RandomState>>,
     /// Statements that are prepared instead of a text with literals, by its plan's number and the parameters' types.
     of_literals: Mutex<OfLiterals>,
+    /// What questions have in common that memory has, or that are asked just now, by their plans' numbers.
+    forms: RwLock<HashMap<u64, Vec<Weak<Form>>, foldhash::fast::RandomState>>,
     /// What the settings say of sharing; none before the server was asked.
     terms: Mutex<Option<Terms>>,
     /// What its carriers ask beside.
@@ -153,6 +159,7 @@ impl Companies {
                 statements: Arc::clone(&self.statements),
                 joints: Mutex::default(),
                 of_literals: Mutex::default(),
+                forms: RwLock::default(),
                 terms: Mutex::new(None),
                 beside: OnceLock::new(),
                 reads: Line::new(self.sharing.max_reads_alone, READ_CARRIERS_MAX, self.sharing.quick),
@@ -191,6 +198,31 @@ impl Company {
             joints.clear();
         }
         Arc::clone(joints.entry(statement.number()).or_default())
+    }
+
+    /// What questions of this plan have in common that are alike in this: one for all of them, as far as there are not too many.
+    pub(crate) fn form(&self, plan: &Plan, common: Common, make: impl FnOnce(Common) -> Form) -> Arc<Form> {
+        let live = |forms: &Vec<Weak<Form>>| {
+            let mut forms = forms.iter().filter_map(Weak::upgrade);
+            forms.find(|form| *form.common() == common)
+        };
+        if let Some(known) = self.forms.read().get(&plan.number).and_then(live) {
+            return known;
+        }
+        let mut forms = self.forms.write();
+        if forms.len() >= PLANS_MAX && !forms.contains_key(&plan.number) {
+            forms.clear();
+        }
+        let of_plan = forms.entry(plan.number).or_default();
+        if let Some(known) = live(of_plan) {
+            return known;
+        }
+        let form = Arc::new(make(common));
+        of_plan.retain(|form| form.strong_count() > 0);
+        if of_plan.len() < FORMS_MAX {
+            of_plan.push(Arc::downgrade(&form));
+        }
+        form
     }
 
     /// The statement with parameters of these types that stands for a text of this form.

@@ -6,7 +6,6 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -17,51 +16,55 @@ use super::company::Company;
 use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
-use crate::figures::Counting;
-use crate::memory::question::{Row, Way};
+use crate::memory::question::{Question, Row, Way, Wording};
 use crate::memory::{Said, Unanswered};
 use crate::pool::Pool;
-use crate::statements::Statement;
 
-/// What it takes to ask.
+/// What it takes to ask what questions of one form ask.
 pub(crate) struct Fill {
     /// Memory keeps no pool that is gone.
     pub(crate) pool: Weak<Pool>,
     pub(crate) company: Arc<Company>,
     pub(crate) plan: Arc<Plan>,
-    /// What its answer is of, as was known when it was found that it may be remembered.
-    pub(crate) of: Of,
-    pub(crate) ask: Ask,
-    pub(crate) statement: Option<Arc<Statement>>,
-    /// There may be something to be told where the database is away.
-    pub(crate) has_recourse: bool,
-    /// The server may be at it for so long.
-    pub(crate) time: Option<Duration>,
-    /// What is counted of who has asked it first.
-    pub(crate) caller: Option<Arc<Counting>>,
 }
 
 impl Way for Fill {
-    fn ask(&self) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + '_>> {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + 'a>> {
         Box::pin(async {
             let pool = self.pool.upgrade().ok_or(Unanswered)?;
+            // Whose answer hangs on numbers that were drawn is never remembered.
+            let of = self.plan.may_be_remembered(true).ok_or(Unanswered)?;
             let listener = pool.listener();
-            let row = self.row();
-            let by_row = row
-                .as_ref()
-                .and_then(|row| Some((&*row.table, self.of.key.as_deref()?)));
-            let fence = listener
-                .as_ref()
-                .map(|listener| listener.begin(&self.of.tables, by_row));
+            let row = self.row(&of, question);
+            let by_row = row.as_ref().and_then(|row| Some((&*row.table, of.key.as_deref()?)));
+            let fence = listener.as_ref().map(|listener| listener.begin(&of.tables, by_row));
             // What is known of its tables may be of before.
-            let is_known = self.of.schema_changes == pool.effects.schema_changes();
-            let plan = Arc::clone(&self.plan);
-            let (mut job, told) = Job::new(plan, self.ask.clone(), self.statement.clone(), None, None);
-            job.time = self.time;
-            job.caller.clone_from(&self.caller);
+            let is_known = of.schema_changes == pool.effects.schema_changes();
+            let (ask, statement) = match &question.wording {
+                Wording::Text(text) => (Ask::Simple(Bytes::copy_from_slice(text.as_bytes())), None),
+                Wording::Bound {
+                    statement,
+                    bound,
+                    steps,
+                } => {
+                    let ask = Ask::Extended {
+                        number: statement.number(),
+                        bound: Bytes::copy_from_slice(bound),
+                        steps: *steps,
+                    };
+                    (ask, Some(Arc::clone(statement)))
+                }
+            };
+            let (mut job, told) = Job::new(Arc::clone(&self.plan), ask, statement, None, None);
+            job.time = question.common().time;
+            job.caller.clone_from(&question.caller);
             let (sees, seen) = oneshot::channel();
             let sees = fence.is_some().then_some(sees);
-            carry_one(pool, Arc::clone(&self.company), job, sees, self.has_recourse);
+            // Where the database is away there may be something to be told.
+            carry_one(pool, Arc::clone(&self.company), job, sees, question.may_be_away());
             let Ok(Answer::Done(said)) = told.await else {
                 return Err(Unanswered);
             };
@@ -74,22 +77,24 @@ impl Way for Fill {
                 // What it is a part of is longer.
                 bytes: Bytes::copy_from_slice(&said),
                 is_of_now: is_of_now && is_known,
+                tables: of.tables,
                 row,
             })
         })
-    }
-
-    fn tables(&self) -> Arc<[Arc<str>]> {
-        Arc::clone(&self.of.tables)
     }
 }
 
 impl Fill {
     /// The one row of a table that its answer hangs on, of all of that table's.
-    fn row(&self) -> Option<Row> {
-        let definition = self.statement.as_deref().map(Statement::definition);
-        let given = Given::of(&self.ask, definition)?;
-        let row = self.plan.row(self.of.key.as_deref()?, &given)?;
+    fn row(&self, of: &Of, question: &Question) -> Option<Row> {
+        let given = match &question.wording {
+            Wording::Text(text) => Given::Text(text.as_bytes()),
+            Wording::Bound { statement, bound, .. } => Given::Bound {
+                definition: statement.definition(),
+                bound,
+            },
+        };
+        let row = self.plan.row(of.key.as_deref()?, &given)?;
         let table = self.plan.restricted_to()?.into();
         Some(Row { table, row })
     }

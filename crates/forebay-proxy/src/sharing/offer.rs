@@ -20,14 +20,14 @@ use super::flight::Boarding;
 use super::job::{Claim, Job};
 use super::learning::learn;
 use super::line::{Entry, Line};
-use super::plan::{Kind, Of, Plan};
+use super::plan::{Kind, Plan};
 use super::recourse::Recourse;
 use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
 use crate::figures::Counting;
 use crate::last_answer::Remembrance;
-use crate::memory::question::{Key, Question};
+use crate::memory::question::{Common, Form, Question, Wording};
 use crate::memory::{Told, Windows};
 use crate::server::Server;
 use crate::state::State;
@@ -243,24 +243,26 @@ impl State {
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
         // What is told while the database is away is not known to have seen a position of its log.
         let is_away_told = |windows: &Windows| !windows.away.is_zero() && hints.after.is_none();
-        // What memory is asked, of an answer of these tables.
-        let question = |of: Of, windows: Windows| {
+        let question = |windows: Windows| {
             let (memory, place) = self.pool.memory()?;
-            let key = key_of(&company, &asked, statement.as_deref(), windows)?;
-            let fill = Fill {
-                pool: Arc::downgrade(&self.pool),
-                company: Arc::clone(&company),
-                plan: Arc::clone(&plan),
-                of,
-                has_recourse: is_away_told(&windows),
-                ask: ask_of(&asked, statement.as_deref()),
-                statement: statement.clone(),
+            let common = Common {
+                company: company.number,
+                windows,
+                // What a statement says itself is no rule's.
+                rule: hints.ttl.is_none().then(|| plan.ruled.room.clone()).flatten(),
+                place,
                 time: self.statement_timeout,
-                caller: caller.clone(),
             };
-            // What a statement says itself is no rule's.
-            let room = hints.ttl.is_none().then(|| plan.ruled.room.clone()).flatten();
-            Some((memory, Question::new(key, room, place, fill)))
+            let wording = wording_of(&asked, statement.as_ref())?;
+            let form = company.form(&plan, common, |common| {
+                let fill = Fill {
+                    pool: Arc::downgrade(&self.pool),
+                    company: Arc::clone(&company),
+                    plan: Arc::clone(&plan),
+                };
+                Form::new(common, fill)
+            });
+            Some((memory, Question::new(form, wording, caller.clone())))
         };
         let asked_here = || Asked::of(&asked, input, || statement.clone());
         let alone = |plan: Arc<Plan>, caller, is_counted, recourse| {
@@ -284,7 +286,7 @@ impl State {
         if let Some(windows) = windows.filter(|_| may_be_carried && may_ask_memory)
             && let Some(of) = plan.may_be_remembered(keeps_numbers)
             && let Some(is_heard) = self.is_heard(&of.tables, &windows)
-            && let Some((memory, question)) = question(of, windows)
+            && let Some((memory, question)) = question(windows)
         {
             let asked = asked_here();
             // Who comes while somebody tries waits for nothing.
@@ -335,7 +337,7 @@ impl State {
         // What was remembered may be told whatever is known by now.
         let may_be_away = windows.filter(is_away_told);
         let recourse = may_be_away
-            .and_then(|windows| question(Of::these(plan.tables()), windows))
+            .and_then(question)
             .and_then(|(memory, question)| Recourse::of(memory, question, asked_here()));
         let may_be_carried = may_be_carried && self.pool.shares() && batch != Some(Duration::ZERO);
         let mut may_share = may_be_carried && plan.may_share(keeps_numbers);
@@ -501,32 +503,32 @@ fn ask_of(asked: &Unit<'_>, statement: Option<&Statement>) -> Ask {
     }
 }
 
-/// By what it is told apart from all other questions; none where what it is answered hangs on when it is asked.
-fn key_of(company: &Company, asked: &Unit<'_>, statement: Option<&Statement>, windows: Windows) -> Option<Key> {
-    let (text, extended) = match asked {
+/// In which words it is asked, whoever asks; none where what it is answered hangs on when it is asked.
+fn wording_of(asked: &Unit<'_>, statement: Option<&Arc<Statement>>) -> Option<Wording> {
+    match asked {
         Unit::Simple(text) => {
-            let text = without_comments(std::str::from_utf8(text).ok()?)?;
-            if mentions_a_moment(&text) {
+            let text = std::str::from_utf8(text).ok()?;
+            let told = without_comments(text)?;
+            if mentions_a_moment(&told) {
                 return None;
             }
-            (text.into(), None)
+            // What a planner is told in its comments is a part of it.
+            let is_planned = text.contains("/*+");
+            Some(Wording::Text(if is_planned { text.into() } else { told.into() }))
         }
         Unit::Extended(extended) => {
             if tells_a_moment_by_value(extended.bound) {
                 return None;
             }
             let statement = statement?;
-            let (text, types) = statement.told_apart_by()?;
-            let bound = Bytes::copy_from_slice(extended.bound);
-            (text, Some((types, bound, extended.steps)))
+            statement.told_apart_by()?;
+            Some(Wording::Bound {
+                statement: Arc::clone(statement),
+                bound: extended.bound.into(),
+                steps: extended.steps,
+            })
         }
-    };
-    Some(Key {
-        company: company.number,
-        text,
-        extended,
-        windows,
-    })
+    }
 }
 
 /// What is known of the statement of this text.

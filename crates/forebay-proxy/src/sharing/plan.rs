@@ -151,17 +151,6 @@ pub(crate) struct Of {
     pub(crate) schema_changes: u64,
 }
 
-impl Of {
-    /// Of any rows of these, as was known at any time: to tell what was remembered, and not to remember.
-    pub(crate) fn these(tables: Arc<[Arc<str>]>) -> Self {
-        Self {
-            tables,
-            key: None,
-            schema_changes: 0,
-        }
-    }
-}
-
 /// Whether rows may be changed that are there already.
 fn changes_what_is_there(touches: &Touches) -> bool {
     matches!(&touches.effect, Effect::Changes(change) if change.finds_rows)

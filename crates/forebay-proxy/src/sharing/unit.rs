@@ -25,12 +25,12 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Steps {
     steps: [Option<Step>; STEPS_MAX],
-    count: usize,
+    count: u8,
 }
 
 impl Steps {
     fn push(&mut self, step: Step) -> Option<()> {
-        *self.steps.get_mut(self.count)? = Some(step);
+        *self.steps.get_mut(usize::from(self.count))? = Some(step);
         self.count += 1;
         Some(())
     }
