@@ -11,6 +11,9 @@ use forebay_pg_wire::startup::Connection;
 use forebay_stream::Socket;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// Of what one side has not taken yet no more is read from the other.
+pub(crate) const UNSENT_BYTES_MAX: usize = 256 * 1024;
+
 /// A client.
 #[derive(Debug)]
 pub(crate) struct Client {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
-use crate::client::Client;
+use crate::client::{Client, UNSENT_BYTES_MAX};
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
@@ -24,9 +24,12 @@ const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
 impl State {
     /// Takes what came from the client, as far as it is whole.
     pub(crate) fn pass_in(&mut self, client: &mut Client, server: &mut Server) -> Result<(), End> {
-        let input = &mut client.input;
         self.has_command = false;
         loop {
+            if client.output.len() < UNSENT_BYTES_MAX && self.tell_inside(client, server) {
+                continue;
+            }
+            let input = &mut client.input;
             if self.passing_in > 0 {
                 let here = self.passing_in.min(input.len());
                 server.output.extend_from_slice(&input[..here]);
@@ -57,6 +60,7 @@ impl State {
                 return Ok(());
             }
             self.has_taken = true;
+            self.speaks();
             if matches!(frame.tag, b'Q' | b'E') {
                 self.registration.counters().went_alone();
             }

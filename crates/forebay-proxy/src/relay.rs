@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io;
 use std::task::{Context, Poll};
 
-use crate::client::Client;
+use crate::client::{Client, UNSENT_BYTES_MAX};
 use crate::end::End;
 use crate::frames::{self, WHOLE_BYTES_MAX};
 use crate::server::Server;
@@ -15,8 +15,6 @@ use crate::state::State;
 
 /// So much is read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// Of what one side has not taken yet no more is read from the other.
-const UNSENT_BYTES_MAX: usize = 256 * 1024;
 
 thread_local! {
     static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());

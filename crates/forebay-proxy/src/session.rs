@@ -224,6 +224,7 @@ impl Session {
             first_answered: None,
             discarding_at: None,
             watch: Watch::default(),
+            spoke: None,
         };
         state.begins_anew();
         state.is_answered();

@@ -120,6 +120,8 @@ pub(crate) struct State {
     pub(crate) discarding_at: Option<u64>,
     /// What its transaction does to rows.
     pub(crate) watch: Watch,
+    /// When the server last heard of it, where answers are remembered.
+    pub(crate) spoke: Option<Instant>,
 }
 
 impl State {

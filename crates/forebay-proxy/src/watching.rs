@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use forebay_sql::begins_read_committed;
+
 use crate::memory::does::Does;
-use crate::memory::watch::Watch;
+use crate::memory::watch::{Course, Watch};
 use crate::sharing::offer::plan_of;
-use crate::sharing::plan::Plan;
+use crate::sharing::plan::{Kind, Plan};
 use crate::sharing::restriction::Given;
 use crate::state::State;
 use crate::statements::{Statement, text_of};
@@ -19,7 +21,7 @@ impl State {
             return;
         }
         let plan = self.company().and_then(|company| plan_of(&company, text));
-        self.watch_plan(plan, Some(&Given::Text(text)));
+        self.watch_plan(text, plan, Some(&Given::Text(text)));
     }
 
     /// What was prepared is, with what stands in the body of a Bind behind the name.
@@ -33,19 +35,28 @@ impl State {
         });
         let definition = statement.map(Statement::definition);
         let given = definition.map(|definition| Given::Bound { definition, bound });
-        self.watch_plan(plan, given.as_ref());
+        let text = statement.map_or(&[][..], |statement| text_of(statement.definition()));
+        self.watch_plan(text, plan, given.as_ref());
     }
 
-    fn watch_plan(&mut self, plan: Option<Arc<Plan>>, given: Option<&Given<'_>>) {
+    fn watch_plan(&mut self, text: &[u8], plan: Option<Arc<Plan>>, given: Option<&Given<'_>>) {
         let changes = self.pool.effects.schema_changes();
+        let reads = |plan: &Arc<Plan>| plan.kind() == Some(Kind::Read) && plan.calls_only_reviewed();
+        let reads = plan.as_ref().is_some_and(reads);
+        let does = plan.map_or(Does::Anything, |plan| plan.does(changes, given));
+        let to_begin = || std::str::from_utf8(text).is_ok_and(begins_read_committed);
+        // What it may leave may be a setting that it has made.
+        let to_read = reads && does == Does::Nothing && !self.is_suspect;
         self.watch
-            .does
-            .add(plan.map_or(Does::Anything, |plan| plan.does(changes, given)));
+            .course
+            .asks(self.watch.course == Course::Untouched && to_begin(), to_read);
+        self.watch.does.add(does);
     }
 
     /// Something is sent on of which nothing can be told.
     pub(crate) fn watch_anything(&mut self) {
         self.watch.does = Does::Anything;
+        self.watch.course = Course::Other;
     }
 
     /// The client is about to be told that something is done, or all of it.
@@ -62,6 +73,7 @@ impl State {
         self.watch = Watch {
             does: Does::Nothing,
             is_whole: self.pool.remembers(),
+            course: Course::Untouched,
         };
     }
 }

@@ -33,6 +33,8 @@ mod greeting;
 mod handover;
 #[path = "proxy/hints.rs"]
 mod hints;
+#[path = "proxy/inside.rs"]
+mod inside;
 #[path = "proxy/login.rs"]
 mod login;
 #[path = "proxy/memory.rs"]

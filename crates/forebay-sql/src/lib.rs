@@ -31,7 +31,7 @@ mod verb;
 
 pub use bound::{asks_of_before, has_parameters, locks_what_it_reads, reads, uses_its_session};
 pub use commit::{commits_before, may_commit_within};
-pub use control::only_controls;
+pub use control::{begins_read_committed, only_controls};
 pub use dialect::Dialect;
 pub use form::{form, without_literals};
 pub use hints::{Caller, Hints, hints, hints_and_caller};

@@ -13,7 +13,7 @@ use super::ask::Answer;
 use super::company::Company;
 use super::forms;
 use super::job::Job;
-use super::learning::{ask, first_answer};
+use super::learning::{ask, first_answer, learn};
 use super::line::Line;
 use super::plan::{Kind, Plan};
 use super::restriction::Given;
@@ -279,6 +279,35 @@ pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job, sees: 
         if let Ok(true) = lead_one(&pool, &company, job, sees, &mut server).await {
             pool.answered();
             // The last numbers of sequences are still those of whoever had it before.
+            server.lent.not_at_all();
+            pool.release(server);
+        }
+    });
+}
+
+/// Asks the catalog about a statement that is [due](Plan::is_due), on a connection of its own, when there is one.
+pub(crate) fn learn_beside(pool: Arc<Pool>, company: Arc<Company>, plan: Arc<Plan>) {
+    /// Nothing is known where it comes to nothing.
+    struct Due(Option<Arc<Plan>>);
+
+    impl Drop for Due {
+        fn drop(&mut self) {
+            if let Some(plan) = &self.0 {
+                plan.learn(None);
+            }
+        }
+    }
+
+    tokio::spawn(async move {
+        let mut due = Due(Some(Arc::clone(&plan)));
+        let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
+            return;
+        };
+        let Ok(true) = set_as(&company, &mut server).await else {
+            return;
+        };
+        if learn(&company, &plan, &mut server).await.is_ok() {
+            due.0 = None;
             server.lent.not_at_all();
             pool.release(server);
         }

@@ -64,6 +64,8 @@ pub(crate) struct Company {
     pub(crate) min_asked: u64,
     /// What is said of their statements, as it was the so manieth time.
     rules: Rules,
+    /// By that, some reads may be answered from memory inside of a transaction.
+    pub(crate) is_told_inside: bool,
     pub(crate) generation: u64,
     pub(crate) flights: Arc<Flights>,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
@@ -152,6 +154,7 @@ impl Companies {
                 settings: Arc::clone(settings),
                 min_jointly: self.sharing.min_jointly,
                 min_asked: self.sharing.min_asked,
+                is_told_inside: rules.tell_in_transactions(),
                 rules: rules.of_application(application),
                 generation: self.generation(),
                 flights: Arc::default(),

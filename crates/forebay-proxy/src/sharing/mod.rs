@@ -20,6 +20,7 @@ pub(crate) mod facts;
 mod fill;
 mod flight;
 mod forms;
+mod inside;
 pub(crate) mod job;
 pub(crate) mod joint;
 pub(crate) mod learning;

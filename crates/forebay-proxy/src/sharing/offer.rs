@@ -28,7 +28,7 @@ use super::unit::{Unit, unit};
 use crate::figures::Counting;
 use crate::last_answer::Remembrance;
 use crate::memory::question::{Common, Form, Question, Wording};
-use crate::memory::{Told, Windows};
+use crate::memory::{Memory, Told, Windows};
 use crate::server::Server;
 use crate::state::State;
 use crate::statements::{Named, Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
@@ -48,6 +48,35 @@ pub(crate) enum Offer {
     Travels(Travelling),
     /// It is known what is said to it.
     Known(Asked, Bytes, Remembrance),
+}
+
+/// What is known of what is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) plan: Arc<Plan>,
+    /// By the extended protocol.
+    pub(super) statement: Option<Arc<Statement>>,
+    pub(super) hints: Hints,
+    pub(super) caller: Option<Arc<Counting>>,
+    pub(super) may_travel: bool,
+}
+
+impl Known {
+    /// Memory has no answer.
+    pub(super) fn is_missed(&self) {
+        self.plan.is_missed();
+        if let Some(caller) = &self.caller {
+            caller.was_missed();
+        }
+    }
+
+    /// Memory had the answer.
+    pub(super) fn was_remembered(&self) {
+        self.plan.was_remembered();
+        if let Some(caller) = &self.caller {
+            caller.was_remembered();
+        }
+    }
 }
 
 /// Something that is asked alone.
@@ -193,35 +222,15 @@ impl State {
         }
         let asked = unit(input)?;
         let company = self.company()?;
-        let (plan, statement, hints, caller, may_travel) = match &asked {
-            Unit::Simple(text) => {
-                let (hints, caller) = hints_of(text);
-                let plan = plan_of(&company, text)?;
-                let caller = caller.map(|caller| self.pool.tops.callers.of(&name_of(caller)));
-                (plan, None, hints, caller, !tells_a_moment(text))
-            }
-            Unit::Extended(extended) => {
-                let statement = match extended.definition {
-                    Some(definition) => {
-                        let changes = self.pool.effects.schema_changes();
-                        self.pool.statements.of(definition, &self.settings, changes)
-                    }
-                    None => Arc::clone(self.names.statement(extended.name)?),
-                };
-                let may_travel = statement.was_prepared_under(&self.settings) && !statement.names_a_moment();
-                let text = text_of(statement.definition());
-                let hints = statement.hints();
-                let plan = statement.plan(company.number, || plan_of(&company, text))?;
-                let caller = statement.caller(&self.pool.tops.callers).cloned();
-                (plan, Some(statement), hints, caller, may_travel)
-            }
-        };
-        let is_missed = || {
-            plan.is_missed();
-            if let Some(caller) = &caller {
-                caller.was_missed();
-            }
-        };
+        let known = self.known(&company, &asked)?;
+        let Known {
+            plan,
+            statement,
+            hints,
+            caller,
+            may_travel,
+        } = known.clone();
+        let is_missed = || known.is_missed();
         let Some(kind) = plan.kind().filter(|_| may_travel) else {
             is_missed();
             return Some(Offer::Alone(Alone {
@@ -243,27 +252,7 @@ impl State {
         let keeps_numbers = self.numbers.are_heeded() || self.pool.asks_for_numbers();
         // What is told while the database is away is not known to have seen a position of its log.
         let is_away_told = |windows: &Windows| !windows.away.is_zero() && hints.after.is_none();
-        let question = |windows: Windows| {
-            let (memory, place) = self.pool.memory()?;
-            let common = Common {
-                company: company.number,
-                windows,
-                // What a statement says itself is no rule's.
-                rule: hints.ttl.is_none().then(|| plan.ruled.room.clone()).flatten(),
-                place,
-                time: self.statement_timeout,
-            };
-            let wording = wording_of(&asked, statement.as_ref())?;
-            let form = company.form(&plan, common, |common| {
-                let fill = Fill {
-                    pool: Arc::downgrade(&self.pool),
-                    company: Arc::clone(&company),
-                    plan: Arc::clone(&plan),
-                };
-                Form::new(common, fill)
-            });
-            Some((memory, Question::new(form, wording, caller.clone())))
-        };
+        let question = |windows: Windows| self.question(&company, &asked, &known, windows);
         let asked_here = || Asked::of(&asked, input, || statement.clone());
         let alone = |plan: Arc<Plan>, caller, is_counted, recourse| {
             Some(Offer::Alone(Alone {
@@ -305,10 +294,7 @@ impl State {
             };
             return Some(match told {
                 Told::Known(said, remembrance) => {
-                    plan.was_remembered();
-                    if let Some(caller) = caller {
-                        caller.was_remembered();
-                    }
+                    known.was_remembered();
                     Offer::Known(asked, said, remembrance)
                 }
                 Told::Asked(told) => {
@@ -404,9 +390,72 @@ impl State {
         travels(plan, caller, told, claim, sent, recourse)
     }
 
+    /// What is known of what is asked; none where that is nothing.
+    pub(super) fn known(&self, company: &Arc<Company>, asked: &Unit<'_>) -> Option<Known> {
+        match asked {
+            Unit::Simple(text) => {
+                let (hints, caller) = hints_of(text);
+                Some(Known {
+                    plan: plan_of(company, text)?,
+                    statement: None,
+                    hints,
+                    caller: caller.map(|caller| self.pool.tops.callers.of(&name_of(caller))),
+                    may_travel: !tells_a_moment(text),
+                })
+            }
+            Unit::Extended(extended) => {
+                let statement = match extended.definition {
+                    Some(definition) => {
+                        let changes = self.pool.effects.schema_changes();
+                        self.pool.statements.of(definition, &self.settings, changes)
+                    }
+                    None => Arc::clone(self.names.statement(extended.name)?),
+                };
+                let text = text_of(statement.definition());
+                Some(Known {
+                    may_travel: statement.was_prepared_under(&self.settings) && !statement.names_a_moment(),
+                    hints: statement.hints(),
+                    plan: statement.plan(company.number, || plan_of(company, text))?,
+                    caller: statement.caller(&self.pool.tops.callers).cloned(),
+                    statement: Some(statement),
+                })
+            }
+        }
+    }
+
+    /// What memory is asked; none where there is nothing that it could have.
+    pub(super) fn question(
+        &self,
+        company: &Arc<Company>,
+        asked: &Unit<'_>,
+        known: &Known,
+        windows: Windows,
+    ) -> Option<(Memory, Question)> {
+        let (memory, place) = self.pool.memory()?;
+        let plan = &known.plan;
+        let common = Common {
+            company: company.number,
+            windows,
+            // What a statement says itself is no rule's.
+            rule: known.hints.ttl.is_none().then(|| plan.ruled.room.clone()).flatten(),
+            place,
+            time: self.statement_timeout,
+        };
+        let wording = wording_of(asked, known.statement.as_ref())?;
+        let form = company.form(plan, common, |common| {
+            let fill = Fill {
+                pool: Arc::downgrade(&self.pool),
+                company: Arc::clone(company),
+                plan: Arc::clone(plan),
+            };
+            Form::new(common, fill)
+        });
+        Some((memory, Question::new(form, wording, known.caller.clone())))
+    }
+
     /// Whether what is known of these tables may be told; none where nothing is to be remembered, either. Who may be told something while the database is
     /// away has it asked and remembered however late the database is listened to.
-    fn is_heard(&self, tables: &[Arc<str>], windows: &Windows) -> Option<bool> {
+    pub(super) fn is_heard(&self, tables: &[Arc<str>], windows: &Windows) -> Option<bool> {
         if self.pool.hears(tables, windows.max_lag) {
             return Some(true);
         }
@@ -414,7 +463,7 @@ impl State {
     }
 
     /// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.
-    fn windows(&self, hints: &Hints, plan: &Plan) -> Option<Windows> {
+    pub(super) fn windows(&self, hints: &Hints, plan: &Plan) -> Option<Windows> {
         if !self.pool.remembers() || plan.kind() != Some(Kind::Read) {
             return None;
         }

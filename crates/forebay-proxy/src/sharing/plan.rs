@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
 use super::restriction::{self, Given};
-use super::reviewed::{is_of_the_time, unsteady};
+use super::reviewed::{is_of_the_time, is_reviewed, unsteady};
 use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
 use crate::figures::{Counting, Top};
@@ -302,6 +302,13 @@ impl Plan {
     pub(crate) fn is_steady(&self) -> bool {
         let of = |name: &String| unsteady().contains(&name.as_str());
         self.touches.as_ref().is_ok_and(|touches| !touches.names.iter().any(of))
+    }
+
+    /// Whether all that it calls is [reviewed](super::reviewed), as far as its text tells: none of that changes a setting, or draws a number.
+    pub(crate) fn calls_only_reviewed(&self) -> bool {
+        self.touches
+            .as_ref()
+            .is_ok_and(|touches| touches.called.iter().all(|name| is_reviewed(name)))
     }
 
     /// Whether the catalog is to be asked now, after so many changes of tables: said to one of those who ask.

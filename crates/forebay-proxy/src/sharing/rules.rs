@@ -50,6 +50,8 @@ pub struct Rule {
     pub stale_if_away: Option<Duration>,
     /// Room for answers of so many bytes, which is theirs alone; none: they are among all others.
     pub capacity: Option<u64>,
+    /// A read may be answered from memory inside of a transaction too, under READ COMMITTED and as long as that has only read.
+    pub in_transactions: Option<bool>,
 }
 
 /// A table, with its schema or without.
@@ -154,6 +156,8 @@ pub(crate) struct Ruled {
     pub(crate) windows: Option<Windows>,
     /// The rule that has room of its own for that.
     pub(crate) room: Option<Arc<str>>,
+    /// Also inside of a transaction.
+    pub(crate) in_transactions: bool,
     counts: Arc<[RuleCounts]>,
     /// The rules that are of it, by their places.
     own: Vec<usize>,
@@ -256,6 +260,7 @@ impl Rule {
             max_lag: _,
             stale_if_away: _,
             capacity,
+            in_transactions,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {
@@ -276,6 +281,10 @@ impl Rule {
                     let room = capacity.map(|bytes| format!(", in {bytes} bytes of their own"));
                     format!("are remembered {windows}{}", room.unwrap_or_default())
                 }
+            }),
+            in_transactions.map(|inside| match inside {
+                true => "are answered from memory inside of transactions too".to_owned(),
+                false => "are not answered from memory inside of transactions".to_owned(),
             }),
         ];
         let of = [
@@ -367,7 +376,9 @@ impl Rules {
         let batch_by = first(|rule| rule.batch.is_some());
         let joins_by = first(|rule| rule.joins.is_some());
         let fresh_by = first(|rule| rule.fresh.is_some());
+        let inside_by = first(|rule| rule.in_transactions.is_some());
         Ruled {
+            in_transactions: inside_by.is_some_and(|at| self.all[at].in_transactions == Some(true)),
             windows: fresh_by.and_then(|at| self.all[at].windows()),
             room: fresh_by
                 .filter(|at| self.all[*at].capacity.is_some())
@@ -391,6 +402,11 @@ impl Rules {
     /// Whether any read may join another.
     pub(crate) fn join(&self) -> bool {
         self.all.iter().any(|rule| rule.joins == Some(true))
+    }
+
+    /// Whether any read may be answered from memory inside of a transaction.
+    pub(crate) fn tell_in_transactions(&self) -> bool {
+        self.all.iter().any(|rule| rule.in_transactions == Some(true))
     }
 
     /// Whether sessions share whatever their application is called.

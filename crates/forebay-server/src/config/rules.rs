@@ -60,6 +60,8 @@ pub struct RuleSettings {
     pub stale_if_away: Option<Span>,
     /// Memory for its answers alone, of what there is for all.
     pub capacity: Option<Size>,
+    /// Whether memory answers inside of transactions too, under READ COMMITTED and before they write.
+    pub in_transactions: Option<bool>,
 }
 
 /// By what remembered answers are known to be old.
@@ -144,6 +146,7 @@ pub(super) fn all(
             max_lag: settings.max_lag.map(|Span(span)| span),
             stale_if_away: settings.stale_if_away.map(|Span(span)| span),
             capacity: settings.capacity.map(|Size(bytes)| bytes as u64),
+            in_transactions: settings.in_transactions,
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));

@@ -41,7 +41,7 @@ pub(crate) fn until_remembered(client: &mut Client, admin: &mut Client, text: &s
 }
 
 /// All that was answered, byte by byte.
-fn bytes(answer: &Answer) -> Vec<(u8, &[u8])> {
+pub(crate) fn bytes(answer: &Answer) -> Vec<(u8, &[u8])> {
     answer
         .messages
         .iter()

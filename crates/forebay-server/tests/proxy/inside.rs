@@ -1,0 +1,196 @@
+//! What is remembered and read inside of transactions, beside the PostgreSQL that would have answered.
+
+use std::time::Duration;
+
+use crate::client::{Answer, Client, bind, describe, execute, parse};
+use crate::crowd::until;
+use crate::memory::{bytes, remembered, remembering};
+use crate::windows::pass;
+use crate::{at, postgres, straight};
+
+const RULE: &str =
+    "invalidate = \"none\"\n[[rule]]\nname = \"inside\"\ntable = \"inside\"\nfresh = \"1h\"\nin_transactions = true\n";
+
+/// The same read, in the ways that clients ask it.
+fn ask(client: &mut Client, way: &str, text: &str) -> Answer {
+    match way {
+        "text" => client.query(text),
+        "prepared" => client.pipeline(&[bind("", "inside", &[]), execute("", 0)]),
+        "unnamed" => client.pipeline(&[parse("", text), bind("", "", &[]), describe(b'P', ""), execute("", 0)]),
+        _ => unreachable!(),
+    }
+}
+
+const WAYS: [&str; 3] = ["text", "prepared", "unnamed"];
+
+#[test]
+fn by_rule_memory_answers_inside_of_transactions_that_have_only_read() {
+    let reloadable = remembering(RULE);
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    for sql in [
+        "CREATE TABLE inside (n int)",
+        "CREATE TABLE inside_other (n int)",
+        "CREATE SEQUENCE inside_numbers",
+        "INSERT INTO inside VALUES (1)",
+        "INSERT INTO inside_other VALUES (1)",
+    ] {
+        server.run(sql);
+    }
+    let (read, begins) = ("SELECT n FROM inside", "SELECT n FROM inside");
+    for both in [&mut client, &mut server] {
+        both.pipeline(&[parse("inside", read)]);
+    }
+    // Nobody asks but inside of transactions.
+    for way in WAYS {
+        let before = remembered(&mut admin, begins).0;
+        until(way, || {
+            client.run("BEGIN");
+            let said = ask(&mut client, way, read);
+            client.run("COMMIT");
+            server.run("BEGIN");
+            assert_eq!(bytes(&said), bytes(&ask(&mut server, way, read)), "{way}");
+            server.run("COMMIT");
+            remembered(&mut admin, begins).0 > before
+        });
+    }
+    server.run("UPDATE inside SET n = 2");
+    let from_memory = |client: &mut Client, way| ask(client, way, read).value().as_deref() == Some("1");
+    for (before, is_told) in [
+        (&["BEGIN"][..], true),
+        (&["begin work isolation level read committed;"], true),
+        (&["START TRANSACTION READ ONLY"], true),
+        (&["BEGIN", "SELECT n FROM inside_other"], true),
+        (
+            &["BEGIN", "SELECT count(*), max(n) FROM inside_other WHERE n = 1"],
+            true,
+        ),
+        (&["BEGIN ISOLATION LEVEL REPEATABLE READ"], false),
+        (&["BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"], false),
+        (&["BEGIN", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"], false),
+        (
+            &["SET default_transaction_isolation = 'repeatable read'", "BEGIN"],
+            false,
+        ),
+        (&["BEGIN; SELECT 1"], false),
+        (&["BEGIN", "INSERT INTO inside_other VALUES (1)"], false),
+        (&["BEGIN", "DELETE FROM inside_other WHERE n = 7"], false),
+        (&["BEGIN", "SELECT n FROM inside_other FOR UPDATE"], false),
+        (&["BEGIN", "SELECT nextval('inside_numbers')"], false),
+        (&["BEGIN", "SET LOCAL timezone = 'Asia/Tokyo'"], false),
+        (&["BEGIN", "SELECT set_config('timezone', 'Asia/Tokyo', true)"], false),
+        (&["BEGIN", "SAVEPOINT one"], false),
+        (&["BEGIN", "LOCK TABLE inside_other"], false),
+        (&["BEGIN", "COMMIT AND CHAIN"], false),
+        (&["BEGIN", "DO $$ BEGIN PERFORM 1; END $$"], false),
+    ] {
+        for way in WAYS {
+            for sql in before {
+                client.run(sql);
+            }
+            assert_eq!(from_memory(&mut client, way), is_told, "{before:?}, {way}");
+            // Whoever was told goes on in his transaction.
+            let other = client.query("SELECT count(*) FROM inside_other WHERE n = 1");
+            let told = if before.last().is_some_and(|last| last.starts_with("INSERT")) {
+                "2"
+            } else {
+                "1"
+            };
+            assert_eq!(other.value().as_deref(), Some(told), "{before:?}, {way}");
+            client.run("ROLLBACK");
+            client.run("RESET ALL");
+        }
+    }
+}
+
+#[test]
+fn who_is_told_inside_of_a_transaction_is_where_the_server_would_have_left_him() {
+    let reloadable = remembering(&RULE.replace("table = \"inside\"", "table = \"inside_left\""));
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE inside_left (n int)");
+    server.run("INSERT INTO inside_left VALUES (1)");
+    let read = "SELECT n FROM inside_left WHERE n = $1";
+    let ask = |client: &mut Client| {
+        let told = client.pipeline(&[
+            parse("", read),
+            bind("", "", &["1"]),
+            describe(b'P', ""),
+            execute("", 0),
+        ]);
+        told.value()
+    };
+    until("it is remembered", || {
+        client.run("BEGIN");
+        ask(&mut client);
+        client.run("COMMIT");
+        remembered(&mut admin, read).0 > 0
+    });
+    server.run("UPDATE inside_left SET n = n + 1");
+    client.run("BEGIN");
+    client.run("SELECT 1");
+    assert_eq!(ask(&mut client).as_deref(), Some("1"), "from memory");
+    // What he has prepared without a name is there, though the server had not heard of it.
+    let again = client.pipeline(&[bind("", "", &["2"]), execute("", 0)]);
+    assert_eq!(again.value().as_deref(), Some("2"), "by the server");
+    // From his own write on he sees it, in his transaction and behind it.
+    client.run("UPDATE inside_left SET n = 1");
+    let own = client.query("SELECT n FROM inside_left");
+    assert_eq!(own.value().as_deref(), Some("1"));
+    client.run("UPDATE inside_left SET n = 5");
+    assert_eq!(ask(&mut client), None, "there is none by now");
+    client.run("ROLLBACK");
+    client.run("BEGIN");
+    assert_eq!(ask(&mut client).as_deref(), Some("1"), "from memory, as it was undone");
+    // What has failed answers nothing any more.
+    assert!(client.query("SELECT 1 / 0").error().is_some());
+    assert!(ask(&mut client).is_none());
+    client.run("ROLLBACK");
+}
+
+#[test]
+fn memory_does_not_answer_inside_of_transactions_unless_a_rule_says_so() {
+    let reloadable =
+        remembering("invalidate = \"none\"\n[[rule]]\nname = \"outside\"\ntable = \"outside\"\nfresh = \"1h\"\n");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE outside (n int)");
+    server.run("INSERT INTO outside VALUES (1)");
+    for read in ["SELECT n FROM outside", "/* ttl:3600 */ SELECT n FROM outside"] {
+        crate::memory::until_remembered(&mut client, &mut admin, read, "SELECT n FROM outside");
+        client.run("BEGIN");
+        server.run("UPDATE outside SET n = n + 1");
+        let now = server.query("SELECT n FROM outside").value();
+        for _ in 0..5 {
+            assert_eq!(client.query(read).value(), now, "{read}");
+        }
+        client.run("COMMIT");
+    }
+}
+
+/// A server that hears nothing may take a transaction for idle.
+#[test]
+fn the_server_hears_of_who_is_told_inside_of_a_transaction() {
+    let reloadable = remembering(&RULE.replace("table = \"inside\"", "table = \"inside_heard\""));
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE inside_heard (n int)");
+    server.run("INSERT INTO inside_heard VALUES (1)");
+    let read = "SELECT n FROM inside_heard";
+    client.run("SET idle_in_transaction_session_timeout = '2s'");
+    until("it is remembered", || {
+        client.run("BEGIN");
+        client.run(read);
+        client.run("COMMIT");
+        remembered(&mut admin, read).0 > 0
+    });
+    let before = remembered(&mut admin, read).0;
+    client.run("BEGIN");
+    for _ in 0..30 {
+        client.run(read);
+        pass(Duration::from_millis(100));
+    }
+    client.run("COMMIT");
+    let told = remembered(&mut admin, read).0 - before;
+    assert!((10..30).contains(&told), "{told} of 30 were told from memory");
+}
