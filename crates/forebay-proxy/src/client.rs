@@ -2,17 +2,20 @@
 //!
 //! Promises: memory is what is under way; a client that is idle holds no buffer.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use forebay_pg_wire::startup::Connection;
 use forebay_stream::Socket;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Of what one side has not taken yet no more is read from the other.
-pub(crate) const UNSENT_BYTES_MAX: usize = 256 * 1024;
+const UNSENT_BYTES_MAX: usize = 256 * 1024;
+/// What is longer is not copied for each who is told it.
+const SHARED_BYTES_MIN: usize = 16 * 1024;
 
 /// A client.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(crate) struct Client {
     pub(crate) input: BytesMut,
     /// What is to be sent.
     pub(crate) output: BytesMut,
+    /// What is to be sent before that, and is others' too.
+    shared: VecDeque<Bytes>,
     needs_flush: bool,
     /// So many bytes were sent to it.
     pub(crate) sent_bytes: u64,
@@ -33,6 +38,7 @@ impl Client {
             stream,
             input,
             output,
+            shared: VecDeque::new(),
             needs_flush: false,
             sent_bytes: 0,
         }
@@ -46,14 +52,45 @@ impl Client {
         Poll::Ready(Ok(room.filled().len()))
     }
 
+    /// What others are told too is to be sent next; a long one is not copied.
+    pub(crate) fn tell(&mut self, said: &Bytes) {
+        if said.len() < SHARED_BYTES_MIN {
+            self.output.extend_from_slice(said);
+            return;
+        }
+        if !self.output.is_empty() {
+            self.shared.push_back(self.output.split().freeze());
+        }
+        self.shared.push_back(said.clone());
+    }
+
+    /// Whether so much is to be sent that nothing is to be added.
+    pub(crate) fn is_behind(&self) -> bool {
+        let shared = self.shared.iter().map(Bytes::len).sum::<usize>();
+        shared + self.output.len() >= UNSENT_BYTES_MAX
+    }
+
     /// Ready when all is sent.
     pub(crate) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.output.is_empty() {
-            let count = ready!(Pin::new(&mut self.stream).poll_write(context, &self.output))?;
+        loop {
+            let first: &[u8] = match self.shared.front() {
+                Some(shared) => shared,
+                None if self.output.is_empty() => break,
+                None => &self.output,
+            };
+            let count = ready!(Pin::new(&mut self.stream).poll_write(context, first))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.output.advance(count);
+            match self.shared.front_mut() {
+                Some(shared) => {
+                    shared.advance(count);
+                    if shared.is_empty() {
+                        self.shared.pop_front();
+                    }
+                }
+                None => self.output.advance(count),
+            }
             self.sent_bytes += count as u64;
             self.needs_flush = true;
         }
@@ -71,6 +108,9 @@ impl Client {
         }
         if self.output.is_empty() {
             self.output = BytesMut::new();
+        }
+        if self.shared.is_empty() {
+            self.shared = VecDeque::new();
         }
     }
 

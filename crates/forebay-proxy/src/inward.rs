@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
-use crate::client::{Client, UNSENT_BYTES_MAX};
+use crate::client::Client;
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
@@ -26,7 +26,7 @@ impl State {
     pub(crate) fn pass_in(&mut self, client: &mut Client, server: &mut Server) -> Result<(), End> {
         self.has_command = false;
         loop {
-            if client.output.len() < UNSENT_BYTES_MAX && self.tell_inside(client, server) {
+            if self.tell_inside(client, server) {
                 continue;
             }
             let input = &mut client.input;

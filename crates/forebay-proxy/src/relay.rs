@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io;
 use std::task::{Context, Poll};
 
-use crate::client::{Client, UNSENT_BYTES_MAX};
+use crate::client::Client;
 use crate::end::End;
 use crate::frames::{self, WHOLE_BYTES_MAX};
 use crate::server::Server;
@@ -15,6 +15,8 @@ use crate::state::State;
 
 /// So much is read at once.
 const READ_BYTES: usize = 64 * 1024;
+/// Of what the server has not taken yet no more is read from the client.
+const UNSENT_BYTES_MAX: usize = 256 * 1024;
 
 thread_local! {
     static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
@@ -77,7 +79,7 @@ pub(crate) fn poll_relay(
             }
         }
         // To the client.
-        if client.output.len() < UNSENT_BYTES_MAX {
+        if !client.is_behind() {
             match poll_take(server, context) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Server(io::ErrorKind::UnexpectedEof.into()))),

@@ -561,19 +561,18 @@ impl Session {
     }
 
     /// What the client has asked is answered, and not by a server of its own.
-    fn is_told(&mut self, kind: Kind, asked: Asked, said: &[u8]) {
+    fn is_told(&mut self, kind: Kind, asked: Asked, said: &Bytes) {
         self.client.input.advance(asked.length);
-        let output = &mut self.client.output;
         if asked.is_parsed {
-            output.extend_from_slice(&PARSE_COMPLETE);
+            self.client.output.extend_from_slice(&PARSE_COMPLETE);
         }
-        output.extend_from_slice(said);
-        frames::put(output, b'Z', &[b"I"]);
+        self.client.tell(said);
+        frames::put(&mut self.client.output, b'Z', &[b"I"]);
         self.state.has_travelled(kind, asked);
     }
 
     /// The same by what was remembered, as there is no server.
-    fn is_told_while_away(&mut self, alone: Option<Alone>, said: &[u8]) {
+    fn is_told_while_away(&mut self, alone: Option<Alone>, said: &Bytes) {
         let Some(alone) = alone else { return };
         alone.is_told();
         let recourse = alone.recourse.as_ref().expect("it is what was told");
@@ -715,6 +714,10 @@ impl Session {
         loop {
             if has_failed(&self.client.poll_send(context)) {
                 return Poll::Ready(Ok(Wanted::Nothing));
+            }
+            // Who takes nothing of what he was told is told nothing more.
+            if self.client.is_behind() {
+                return Poll::Pending;
             }
             if self.state.passing_in > 0 {
                 let here = self.state.passing_in.min(self.client.input.len());

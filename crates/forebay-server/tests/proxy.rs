@@ -53,6 +53,8 @@ mod replication;
 mod rules;
 #[path = "proxy/sharing.rs"]
 mod sharing;
+#[path = "proxy/sizes.rs"]
+mod sizes;
 #[path = "proxy/stream.rs"]
 mod stream;
 #[path = "proxy/traps.rs"]

@@ -60,6 +60,7 @@ impl Way for Fill {
             };
             let (mut job, told) = Job::new(Arc::clone(&self.plan), ask, statement, None, None);
             job.time = question.common().time;
+            job.bytes_max = usize::try_from(self.plan.remembered_bytes_max()).unwrap_or(usize::MAX);
             job.caller.clone_from(&question.caller);
             let (sees, seen) = oneshot::channel();
             let sees = fence.is_some().then_some(sees);

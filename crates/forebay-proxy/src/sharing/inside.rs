@@ -39,6 +39,7 @@ impl State {
             || !is_between
             || !self.may_share
             || client.input.is_empty()
+            || client.is_behind()
             || self.spoke.is_none_or(|spoke| spoke.elapsed() > SILENT_FOR)
         {
             return false;
@@ -80,7 +81,7 @@ impl State {
         if asked.is_parsed {
             client.output.extend_from_slice(&PARSE_COMPLETE);
         }
-        client.output.extend_from_slice(&said);
+        client.tell(&said);
         frames::put(&mut client.output, b'Z', &[b"T"]);
         self.keep_unnamed(asked);
         self.last_answer = LastAnswer::Memory(remembrance);

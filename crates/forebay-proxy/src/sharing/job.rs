@@ -15,6 +15,9 @@ use super::sent::Sent;
 use crate::figures::Counting;
 use crate::statements::Statement;
 
+/// Whoever reads gets no longer answer in company.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
 /// It waits.
 const WAITING: u8 = 0;
 /// It is carried.
@@ -75,6 +78,8 @@ pub(crate) struct Job {
     pub(crate) until: Option<Instant>,
     /// The server may be at it for so long.
     pub(crate) time: Option<Duration>,
+    /// Its answer is of use if it has no more bytes, where it reads.
+    pub(crate) bytes_max: usize,
     /// What is counted of who asks it.
     pub(crate) caller: Option<Arc<Counting>>,
     pub(crate) sent: Sent,
@@ -102,6 +107,7 @@ impl Job {
             mark,
             until,
             time: None,
+            bytes_max: ANSWER_BYTES_MAX,
             caller: None,
             sent: Sent::default(),
             claim: Claim::default(),

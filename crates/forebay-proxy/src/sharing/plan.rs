@@ -376,7 +376,10 @@ impl Plan {
     /// What its answer is of, where that may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share). What is learnt
     /// behind this changes nothing about it.
     pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> Option<Of> {
-        if self.kind() != Some(Kind::Read) || !self.is_steady() || self.tells_the_time() || self.is_long() {
+        if self.kind() != Some(Kind::Read) || !self.is_steady() || self.tells_the_time() {
+            return None;
+        }
+        if self.answer_bytes.load(Ordering::Relaxed) > self.remembered_bytes_max() {
             return None;
         }
         match &*self.learnt.lock() {
@@ -498,8 +501,13 @@ impl Plan {
             Learnt::Matter(what) => return Some(format!("it names {what}")),
             Learnt::Harmless { .. } => {}
         }
-        self.is_long()
-            .then(|| format!("its answers have more than {ANSWER_BYTES_MAX} bytes"))
+        let most = self.remembered_bytes_max();
+        (self.answer_bytes.load(Ordering::Relaxed) > most).then(|| format!("its answers have more than {most} bytes"))
+    }
+
+    /// An answer that is remembered has no more.
+    pub(crate) fn remembered_bytes_max(&self) -> u64 {
+        self.ruled.max_answer.unwrap_or(ANSWER_BYTES_MAX)
     }
 
     /// It was answered by itself.

@@ -50,6 +50,8 @@ pub struct Rule {
     pub stale_if_away: Option<Duration>,
     /// Room for answers of so many bytes, which is theirs alone; none: they are among all others.
     pub capacity: Option<u64>,
+    /// Answers are remembered of no more bytes than this; none: [usually](super::plan) fewer.
+    pub max_answer: Option<u64>,
     /// A read may be answered from memory inside of a transaction too, under READ COMMITTED and as long as that has only read.
     pub in_transactions: Option<bool>,
 }
@@ -156,6 +158,8 @@ pub(crate) struct Ruled {
     pub(crate) windows: Option<Windows>,
     /// The rule that has room of its own for that.
     pub(crate) room: Option<Arc<str>>,
+    /// An answer that is remembered may have so many bytes.
+    pub(crate) max_answer: Option<u64>,
     /// Also inside of a transaction.
     pub(crate) in_transactions: bool,
     counts: Arc<[RuleCounts]>,
@@ -260,6 +264,7 @@ impl Rule {
             max_lag: _,
             stale_if_away: _,
             capacity,
+            max_answer,
             in_transactions,
         } = self;
         let said = [
@@ -282,6 +287,7 @@ impl Rule {
                     format!("are remembered {windows}{}", room.unwrap_or_default())
                 }
             }),
+            max_answer.map(|bytes| format!("are remembered if they have up to {bytes} bytes")),
             in_transactions.map(|inside| match inside {
                 true => "are answered from memory inside of transactions too".to_owned(),
                 false => "are not answered from memory inside of transactions".to_owned(),
@@ -377,7 +383,9 @@ impl Rules {
         let joins_by = first(|rule| rule.joins.is_some());
         let fresh_by = first(|rule| rule.fresh.is_some());
         let inside_by = first(|rule| rule.in_transactions.is_some());
+        let answer_by = first(|rule| rule.max_answer.is_some());
         Ruled {
+            max_answer: answer_by.and_then(|at| self.all[at].max_answer),
             in_transactions: inside_by.is_some_and(|at| self.all[at].in_transactions == Some(true)),
             windows: fresh_by.and_then(|at| self.all[at].windows()),
             room: fresh_by

@@ -36,9 +36,7 @@ use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::statements::{Statement, Statements, Unnamed, server_name};
 
-/// Whoever reads gets no longer answer in company.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The longest message that is taken whole, where rows are read: whose it is goes alone, where it passes in pieces.
+/// The longest message that is taken whole, where rows are read and no longer answer is of use: whose it is goes alone, where it passes in pieces.
 const READ_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A trip takes no more than one of so many parts of the time that those on it have: who has nothing to do with what takes so long has the
@@ -87,6 +85,8 @@ enum Failure {
 pub(crate) struct Trip {
     kind: Kind,
     jobs: Vec<Job>,
+    /// No message is taken that is longer, where rows are read.
+    message_bytes_max: usize,
     /// Whose answer a job gets: its own, but where another asks the very same.
     as_job: Vec<usize>,
     groups: Vec<Group>,
@@ -157,8 +157,10 @@ impl Drop for Unknown {
 
 impl Trip {
     pub(crate) fn new(kind: Kind, jobs: Vec<Job>) -> Self {
+        let bytes_max = jobs.iter().map(|job| job.bytes_max).max().unwrap_or(0);
         Self {
             kind,
+            message_bytes_max: bytes_max.max(READ_MESSAGE_BYTES_MAX),
             as_job: (0..jobs.len()).collect(),
             groups: Vec::new(),
             unknown: Unknown::default(),
@@ -336,7 +338,7 @@ impl Trip {
             let Some(frame) = frames::frame(bytes).map_err(|_| Lost)? else {
                 break;
             };
-            if self.kind == Kind::Read && frame.length > READ_MESSAGE_BYTES_MAX {
+            if self.kind == Kind::Read && frame.length > self.message_bytes_max {
                 return Err(Lost);
             }
             if bytes.len() < frame.length {
@@ -444,7 +446,7 @@ impl Trip {
             *begin = self.out.len();
         }
         // Of one that is too long nothing is wanted.
-        if self.kind == Kind::Change || *end <= *begin + ANSWER_BYTES_MAX {
+        if self.kind == Kind::Change || *end <= *begin + self.jobs[job].bytes_max {
             self.out.extend_from_slice(message);
         }
         *end = self.out.len();
@@ -560,7 +562,8 @@ impl Trip {
                 }
                 // It was done, and not as it can be.
                 (None, Kind::Change) if end == 0 => job.answer(Answer::Unknown),
-                (_, Kind::Read) if end > begin + ANSWER_BYTES_MAX => {
+                (_, Kind::Read) if end > begin + job.bytes_max => {
+                    job.plan.was_answered_in((end - begin) as u64);
                     job.plan.ban();
                     job.answer(Answer::Alone(false));
                 }

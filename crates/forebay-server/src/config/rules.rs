@@ -19,6 +19,9 @@ use super::quantity::{Share, Size, Span};
 /// The stream's lag is not known any finer.
 pub(super) const MAX_LAG_MIN: Duration = Duration::from_millis(20);
 
+/// What a server says is held for so long as it takes to be whole.
+const MAX_ANSWER_MAX: u64 = 16 << 20;
+
 /// Nobody waits longer for company.
 const BATCH_MAX: Duration = Duration::from_secs(1);
 
@@ -60,6 +63,8 @@ pub struct RuleSettings {
     pub stale_if_away: Option<Span>,
     /// Memory for its answers alone, of what there is for all.
     pub capacity: Option<Size>,
+    /// Answers are remembered of no more than this; 32 KiB unless it is said.
+    pub max_answer: Option<Size>,
     /// Whether memory answers inside of transactions too, under READ COMMITTED and before they write.
     pub in_transactions: Option<bool>,
 }
@@ -146,6 +151,7 @@ pub(super) fn all(
             max_lag: settings.max_lag.map(|Span(span)| span),
             stale_if_away: settings.stale_if_away.map(|Span(span)| span),
             capacity: settings.capacity.map(|Size(bytes)| bytes as u64),
+            max_answer: settings.max_answer.map(|Size(bytes)| bytes as u64),
             in_transactions: settings.in_transactions,
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
@@ -183,6 +189,9 @@ pub(super) fn all(
             && let Some((option, _, why)) = of_fresh.into_iter().find(|(_, is_given, _)| *is_given)
         {
             return Err(wrong(option, why));
+        }
+        if rule.max_answer.is_some_and(|bytes| bytes > MAX_ANSWER_MAX) {
+            return Err(wrong("max_answer", "must be 16MiB at most: each is gathered whole"));
         }
         match rule.capacity {
             None => {}

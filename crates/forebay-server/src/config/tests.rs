@@ -477,6 +477,11 @@ fn rules_say_something_of_something() {
             "stale_if_away: of rule \"visits\" is beyond fresh, which is not given",
         ),
         (
+            format!("{rule}fresh = \"1s\"\nmax_answer = \"17MiB\""),
+            5,
+            "max_answer: of rule \"visits\" must be 16MiB at most",
+        ),
+        (
             format!("{rule}fresh = \"0\"\nmissing = \"1s\""),
             5,
             "missing: of rule \"visits\" is in place of fresh, which is not given",

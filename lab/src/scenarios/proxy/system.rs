@@ -62,7 +62,7 @@ impl System {
     }
 
     /// What its process has in memory.
-    pub(super) fn resident_kib(&self) -> Result<u64, Failure> {
+    pub(in crate::scenarios) fn resident_kib(&self) -> Result<u64, Failure> {
         let process = self
             .process
             .ok_or_else(|| Failure::Wrong(format!("{} has no process of its own", self.name)))?;

@@ -3,6 +3,7 @@
 //!
 //! Promises: every answer is looked at. Of a stampede it is the server's own count that says how often it was asked.
 
+mod entries;
 mod load;
 mod stampede;
 mod stream;
@@ -10,6 +11,7 @@ mod stream;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use self::entries::{BESIDE, ENTRIES, EntriesTrial};
 use self::load::{Ask, LoadTrial};
 use self::stampede::{LONGEST_WAIT, QUERIES, STAMPEDE, StampedeTrial};
 use self::stream::{FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, Told, UNHEARD, WRITERS, WritersTrial};
@@ -52,6 +54,7 @@ impl Scenario for QueryCache {
              empty query: a text with nothing in it, which each proxy sends to the server. All answers are known before a turn begins.\n\
              {STAMPEDE}: a query of about 100 ms that nobody has asked; how often the server was asked, and the longest wait beside one alone.\n\
              {FOREIGN}: until when a reader who asks on and on is told what was before it, from its acknowledgement; all of the way is in it.\n\
+             {ENTRIES}: the proxy's resident memory before and behind that, by what these take beyond what answers and parameters are long.\n\
              {WRITERS}: pgbench straight at a server whose four tables a proxy listens to, beside a server like it ({UNHEARD}).\n\
              limit: PostgreSQL itself. {FORGETS}: the same program without --cache-memory. {PGPOOL_REMEMBERS}: memory_cache_enabled, shmem."
         )
@@ -105,6 +108,14 @@ impl Scenario for QueryCache {
                 asked: 0,
             }));
         }
+        let config = stage.folder.join("entries.toml");
+        let text = format!("upstream = \"{}\"\n{}", server.url(), entries::RULES);
+        std::fs::write(&config, text).map_err(Failure::system("place the proxy's configuration"))?;
+        trials.push(Box::new(EntriesTrial {
+            server: Rc::clone(&server),
+            program: program.clone(),
+            config,
+        }));
         let logging = || {
             let builder = testbed::Postgres::builder().folder_in(stage.folder);
             builder.setting("wal_level", "logical").start()
@@ -159,6 +170,7 @@ impl Scenario for QueryCache {
             alone(STAMPEDE, LONGEST_WAIT, 1.2),
             alone(FOREIGN, OLD_P50, 2.0),
             alone(FOREIGN, OLD_P99, 20.0),
+            alone(ENTRIES, BESIDE, 120.0),
             Goal {
                 text: format!("{WRITERS}: transactions/s ÷ {UNHEARD}"),
                 metric: THROUGHPUT,
@@ -178,7 +190,10 @@ mod tests {
     fn goals_name_cases_that_are_measured() {
         for goal in QueryCache::new(None).goals() {
             for key in goal.keys() {
-                let mut cases = Ask::ALL.map(Ask::case).into_iter().chain([STAMPEDE, FOREIGN, WRITERS]);
+                let mut cases = Ask::ALL
+                    .map(Ask::case)
+                    .into_iter()
+                    .chain([STAMPEDE, FOREIGN, ENTRIES, WRITERS]);
                 assert!(cases.any(|case| case == key.case));
             }
         }
