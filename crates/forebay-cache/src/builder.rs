@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use super::Cache;
 use super::backplane::{Backplane, Bounds, Carrier, Listening, Outbox, Own};
 use super::clock::{Clock, Time, whole_ms};
-use super::core::{Core, Settings, Weigher};
+use super::core::{Core, Settings};
 use super::events::Teller;
 use super::flights::Flights;
 use super::hot::Hot;
@@ -22,7 +22,7 @@ use super::source::{AnySource, Source};
 use super::stats::{Counters, Hits};
 use super::store::Store;
 use super::tags::Tags;
-use super::tier::{Tier, TierSettings, Tiers};
+use super::tier::{Scales, Tier, TierSettings, Tiers, Weigher};
 use super::turns::Turns;
 use forebay_batch::load::Key;
 use futures_util::future::BoxFuture;
@@ -152,7 +152,7 @@ where
     ///
     /// Called once for each value that is to be kept, where no lock is held.
     pub fn weigher(mut self, weigher: impl Fn(&K, Option<&V>) -> u32 + Send + Sync + 'static) -> Self {
-        self.weigher = Some(Box::new(weigher));
+        self.weigher = Some(Arc::new(weigher));
         self
     }
 
@@ -409,7 +409,11 @@ where
             settle_within: tier_settings.timeout,
             send_within: tier_settings.change_timeout,
         };
-        let tiers = Tiers::new(self.tiers, tier_settings, runtime_of(self.runtime.clone()));
+        let scales = self.weigher.as_ref().map(|weigher| Scales {
+            weigher: Arc::clone(weigher),
+            max: self.capacity,
+        });
+        let tiers = Tiers::new(self.tiers, tier_settings, scales, runtime_of(self.runtime.clone()));
         let source = self.source;
         let outbox = self.carrier.as_ref().map(|carrier| {
             // Not a handle to the tiers, which are to end with the cache.

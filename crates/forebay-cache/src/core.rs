@@ -24,14 +24,11 @@ use super::source::AnySource;
 use super::stats::{Counters, Hits, Stats, count};
 use super::store::{Inserted, Store};
 use super::tags::Tags;
-use super::tier::{Before, Kept, Prepared, Tiers};
+use super::tier::{Before, Kept, Prepared, Tiers, Weigher};
 use super::trip::Trip;
 use super::turns::Turns;
 use forebay_batch::load::Key;
 use forebay_batch::panics::quietly;
-
-/// What an entry of that key and value weighs.
-pub(super) type Weigher<K, V> = Box<dyn Fn(&K, Option<&V>) -> u32 + Send + Sync>;
 
 pub(super) struct Settings<K, V> {
     pub(super) weigher: Option<Weigher<K, V>>,

@@ -121,6 +121,8 @@ where
         let keys: Vec<K> = travelling.legs.iter().filter(asks).map(|leg| leg.key.clone()).collect();
         let asked = self.asked();
         let found = self.tiers.get_many(&keys).await;
+        // A local that panics in its drop would take with it what is returned, and its flights with that.
+        quietly(|| drop(keys));
         // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.
         let mut found = found.into_iter();
         let good_enough: Vec<_> = travelling
@@ -163,6 +165,7 @@ where
                 continue;
             }
             let turns = self.tiers.turns(&keys, grant).await;
+            quietly(|| drop(keys));
             let (asking, rest) = std::mem::take(&mut travelling.legs)
                 .into_iter()
                 .partition::<Vec<_>, _>(asks);

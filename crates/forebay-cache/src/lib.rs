@@ -14,7 +14,9 @@
 //!
 //! Does not know SQL, nor what its source and tiers are.
 //!
-//! Asked of its users: `Hash`, `Eq` and `Clone` of keys run under locks, so they must be quick and not call the cache.
+//! Asked of its users: `Hash`, `Eq` and `Clone` of keys run under locks, so they must be quick and not call the cache. So must `Clone` of values, a
+//! [`staleness`](CacheBuilder::staleness) rule and the [`weigher`](CacheBuilder::weigher), and they must not wait for what somebody may hold who calls the cache: who writes waits for
+//! readers that are in them, once there are some hundred entries that they may still see. A value whose clone is dear is best in an `Arc`.
 //!
 //! How it is built: `store` keeps `record`s and reads them without a lock; `flights` keeps the one order in which flights land and
 //! writers write; `core` has these and all else that a cache is made of. On it stand `lookup`, by which a reader is answered;

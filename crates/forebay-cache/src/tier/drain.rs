@@ -3,7 +3,7 @@
 //! Promises: a change that is owed is tried again, with growing pauses, until the tier acknowledges it; a tier that hangs,
 //! fails or panics holds up its own queue only. When the last handle to the tiers is dropped, each change in the queue is tried
 //! once more and then given up. A lease by which a value was to be put that is dropped is given back, if the tier takes it. When the
-//! task itself is dropped (its runtime shuts down), the changes that it was sending go back into the queue, for the next task.
+//! task itself is dropped (its runtime shuts down, or a key's code panics), the changes that it was sending go back into the queue, for the next task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -17,6 +17,7 @@ use super::shared::Shared;
 use super::stats::add;
 use super::{Put, TierError};
 use forebay_batch::load::Key;
+use forebay_batch::panics::quietly;
 
 /// The task's hold on the queue: hands back what is out if the task is dropped, also before it ran at all.
 struct Draining<K: Key, V> {
@@ -28,7 +29,7 @@ struct Draining<K: Key, V> {
 impl<K: Key, V> Drop for Draining<K, V> {
     fn drop(&mut self) {
         if !self.is_done {
-            self.shared.state.lock().queues[self.at].abandoned();
+            quietly(|| self.shared.state.lock().queues[self.at].abandoned());
             self.shared.settling.notify_waiters();
         }
     }
@@ -54,13 +55,16 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
             shared.settling.notify_waiters();
         }
         let leased = |(key, offer): (K, Offer<V>)| Some((key, offer.lease?));
-        give_back(&shared, at, dropped.into_iter().filter_map(leased).collect());
+        let mut leases = Vec::new();
+        // Values are dropped here, which is the user's code.
+        quietly(|| leases.extend(dropped.into_iter().filter_map(leased)));
+        give_back(&shared, at, leases);
         match work {
             Work::Nothing => break,
             Work::Wait(until) => {
                 if is_last_try {
                     let given_up = shared.state.lock().queues[at].give_up();
-                    drop(given_up);
+                    quietly(|| drop(given_up));
                     break;
                 }
                 if shared.is_closed.load(SeqCst) {
@@ -89,7 +93,10 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
                 note(&shared, at, "invalidate tags", done.as_ref().err());
                 shared.state.lock().queues[at].tags_finished(done.is_ok(), Instant::now());
             }
-            Work::Batch(batch) => send(&shared, at, &batch).await,
+            Work::Batch(batch) => {
+                send(&shared, at, &batch).await;
+                quietly(|| drop(batch));
+            }
         }
         shared.settling.notify_waiters();
     }

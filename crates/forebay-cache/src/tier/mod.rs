@@ -66,6 +66,7 @@ pub(crate) use guarded::guarded;
 pub(crate) use key::check_namespace;
 pub(crate) use settings::CENTURY;
 pub use settings::TierSettings;
+pub(crate) use shared::{Scales, Weigher};
 pub use stats::{BreakerState, LATENCY_BOUNDS, Latency, TierStats};
 pub(crate) use tiers::{Before, By, Found, Prepared, Tiers, Whose};
 

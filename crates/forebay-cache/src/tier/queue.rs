@@ -12,18 +12,25 @@
 //! - Bounded: waiting and out together are at most `max` keys. Over it offers are dropped, oldest first if something owed needs the
 //!   place; with no offer left, everything is emptied into one clear and a watermark.
 //!
+//! - Where a key's own code panics a change may be lost, and which is not known: everything is emptied into one clear then, too.
+//! - What waits of values, or is out, is weighed as long as it does ([`Held`]).
+//!
 //! Does not know tiers or tasks: it is told the time, what became of a batch, and what is to change. Its lock is its owner's; of user
 //! code it runs only `Hash`, `Eq` and `Clone` of keys: values that are done with are handed out, to be dropped elsewhere.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
+use super::settings::WallClock;
 use super::{Kept, Put};
 use forebay_batch::load::Key;
+use forebay_batch::panics::quietly;
 
 /// Keys a batch, or tags.
 pub(super) const BATCH_MAX: usize = 512;
@@ -37,6 +44,31 @@ pub(super) struct Offer<V> {
     /// As [`Put::since`] and [`Put::lease`].
     pub(super) since: u64,
     pub(super) lease: Option<u64>,
+    pub(super) held: Held,
+}
+
+/// A value's weight among all that waits for tiers; as long as this is there.
+pub(super) struct Held {
+    all: Arc<AtomicU64>,
+    weight: u64,
+}
+
+impl Held {
+    /// So much more of at most so much; none where that is more. What is heavier than all waits alone.
+    pub(super) fn of(all: &Arc<AtomicU64>, weight: u64, max: u64) -> Option<Self> {
+        let held = Self {
+            all: Arc::clone(all),
+            weight,
+        };
+        let before = all.fetch_add(weight, Relaxed);
+        (before == 0 || before.saturating_add(weight) <= max).then_some(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.weight, Relaxed);
+    }
 }
 
 /// What a tier is to do of a key: keep this, or else forget it.
@@ -64,6 +96,7 @@ struct Backoff {
 /// See the module.
 pub(super) struct Queue<K, V> {
     max: usize,
+    wall_clock: WallClock,
     changes: HashMap<K, Change<V>>,
     /// Keys of the changes that are owed, by `since`; those that are not are in `offered`.
     owed: BTreeMap<u64, K>,
@@ -119,12 +152,14 @@ pub(super) enum Work<K, V> {
 pub(super) struct Batch<K, V> {
     pub(super) deletes: Vec<K>,
     pub(super) puts: Vec<Put<K, V>>,
+    held: Vec<Held>,
 }
 
 impl<K: Key, V> Queue<K, V> {
-    pub(super) fn new(max: usize, retry_after: (Duration, Duration)) -> Self {
+    pub(super) fn new(max: usize, retry_after: (Duration, Duration), wall_clock: WallClock) -> Self {
         Self {
             max: max.max(1),
+            wall_clock,
             changes: HashMap::new(),
             owed: BTreeMap::new(),
             offered: BTreeMap::new(),
@@ -146,8 +181,21 @@ impl<K: Key, V> Queue<K, V> {
         }
     }
 
+    /// What a key's code has left undone is a clear.
+    fn whole<R>(&mut self, change: impl FnOnce(&mut Self) -> R) -> R {
+        catch_unwind(AssertUnwindSafe(|| change(self))).unwrap_or_else(|panic| {
+            let wall = (self.wall_clock)();
+            quietly(|| drop(self.owe_clear(wall)));
+            resume_unwind(panic)
+        })
+    }
+
     /// A value that may be kept.
     pub(super) fn offer(&mut self, key: K, offer: Offer<V>, now: Instant) -> Taken<V> {
+        self.whole(|queue| queue.try_offer(key, offer, now))
+    }
+
+    fn try_offer(&mut self, key: K, offer: Offer<V>, now: Instant) -> Taken<V> {
         if self.deletions.is_on(now) || self.puts.is_on(now) {
             return Taken::Dropped(offer);
         }
@@ -165,6 +213,10 @@ impl<K: Key, V> Queue<K, V> {
 
     /// The key's value must go; in its place comes this, if any.
     pub(super) fn owe(&mut self, key: K, put: Option<Offer<V>>, wall: SystemTime) -> Taken<V> {
+        self.whole(|queue| queue.try_owe(key, put, wall))
+    }
+
+    fn try_owe(&mut self, key: K, put: Option<Offer<V>>, wall: SystemTime) -> Taken<V> {
         self.latest += 1;
         if let Some(change) = self.changes.get_mut(&key) {
             let before = mem::replace(&mut change.put, put);
@@ -278,6 +330,10 @@ impl<K: Key, V> Queue<K, V> {
     /// What to do next; it is out from now until [`finished`](Self::finished) or [`cleared`](Self::cleared). Values that were
     /// given up are put into `dropped`. `Nothing` also ends the draining.
     pub(super) fn take(&mut self, now: Instant, dropped: &mut Vec<(K, Offer<V>)>) -> Work<K, V> {
+        self.whole(|queue| queue.try_take(now, dropped))
+    }
+
+    fn try_take(&mut self, now: Instant, dropped: &mut Vec<(K, Offer<V>)>) -> Work<K, V> {
         debug_assert!(
             self.out.is_empty() && self.tags_out.is_empty() && self.clear_out.is_none(),
             "one batch at a time"
@@ -306,20 +362,24 @@ impl<K: Key, V> Queue<K, V> {
         let mut batch = Batch {
             deletes: Vec::new(),
             puts: Vec::new(),
+            held: Vec::new(),
         };
         while self.out.len() < BATCH_MAX
             && let Some((since, key)) = self.owed.pop_first().or_else(|| self.offered.pop_first())
         {
             let change = self.changes.remove(&key).expect("what is in line has a change");
             match change.put {
-                Some(offer) if offer.until > now && !self.puts.is_on(now) => batch.puts.push(Put {
-                    key: key.clone(),
-                    kept: offer.kept,
-                    keep_for: offer.until - now,
-                    since: offer.since,
-                    // What is owed is kept whoever fetches.
-                    lease: offer.lease.filter(|_| !change.owed),
-                }),
+                Some(offer) if offer.until > now && !self.puts.is_on(now) => {
+                    batch.puts.push(Put {
+                        key: key.clone(),
+                        kept: offer.kept,
+                        keep_for: offer.until - now,
+                        since: offer.since,
+                        // What is owed is kept whoever fetches.
+                        lease: offer.lease.filter(|_| !change.owed),
+                    });
+                    batch.held.push(offer.held);
+                }
                 worthless => {
                     dropped.extend(worthless.map(|offer| (key.clone(), offer)));
                     if !change.owed {
@@ -353,9 +413,17 @@ impl<K: Key, V> Queue<K, V> {
     ) -> usize {
         self.deletions.note(deletes, now);
         self.puts.note(puts, now);
+        self.whole(|queue| queue.try_finish(batch, deletes, puts))
+    }
+
+    fn try_finish(&mut self, batch: &Batch<K, V>, deletes: Option<bool>, puts: Option<bool>) -> usize {
         let failed_deletes = batch.deletes.iter().filter(|_| deletes != Some(true));
         let failed_puts = batch.puts.iter().map(|put| &put.key).filter(|_| puts != Some(true));
-        let failed: Vec<K> = failed_deletes.chain(failed_puts).cloned().collect();
+        let mut out = mem::take(&mut self.out);
+        let failed: Vec<(K, Sent)> = failed_deletes
+            .chain(failed_puts)
+            .filter_map(|key| out.remove_entry(key))
+            .collect();
         self.take_back(failed)
     }
 
@@ -395,10 +463,10 @@ impl<K: Key, V> Queue<K, V> {
         if let Some(since) = self.clear_out.take() {
             self.clear = Some(since);
         }
-        self.take_tags_back();
-        let out: Vec<K> = self.out.keys().cloned().collect();
-        self.take_back(out);
         self.is_draining = false;
+        self.take_tags_back();
+        let out = mem::take(&mut self.out);
+        self.whole(|queue| queue.take_back(out));
     }
 
     /// All is given up: nobody is left who would read.
@@ -456,13 +524,11 @@ impl<K: Key, V> Queue<K, V> {
         self.changes.insert(key, Change { put, owed, since });
     }
 
-    /// Everything out is in no longer; what was owed of the keys that failed is owed still.
-    fn take_back(&mut self, failed: Vec<K>) -> usize {
-        let mut out = mem::take(&mut self.out);
+    /// These are back that were out, and nothing else is out; what was owed of them is owed still. Returns how many offers that dropped.
+    fn take_back(&mut self, failed: impl IntoIterator<Item = (K, Sent)>) -> usize {
         self.out_since = None;
         let mut dropped = 0;
-        for key in failed {
-            let Some(sent) = out.remove(&key) else { continue };
+        for (key, sent) in failed {
             if !sent.owed {
                 dropped += 1;
                 continue;
@@ -539,5 +605,136 @@ impl Backoff {
                 self.until = Some(now + pause.mul_f64(rand::random_range(0.5..=1.0)));
             }
         }
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::{Hash, Hasher};
+
+    use super::*;
+
+    thread_local! {
+        /// After so many uses of a key its code panics, once.
+        static FUSE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    fn burn() {
+        let left = FUSE.get();
+        FUSE.set(left.saturating_sub(1));
+        if left == 0 {
+            FUSE.set(usize::MAX);
+            panic!("told to panic");
+        }
+    }
+
+    #[derive(Debug)]
+    struct Touchy(u64);
+
+    impl Clone for Touchy {
+        fn clone(&self) -> Self {
+            burn();
+            Self(self.0)
+        }
+    }
+
+    impl PartialEq for Touchy {
+        fn eq(&self, other: &Self) -> bool {
+            burn();
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Touchy {}
+
+    impl Hash for Touchy {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            burn();
+            self.0.hash(state);
+        }
+    }
+
+    fn offer() -> Offer<u64> {
+        Offer {
+            kept: Kept {
+                value: Some(1),
+                fetched_at: SystemTime::UNIX_EPOCH,
+                details: None,
+            },
+            until: Instant::now() + Duration::from_secs(60),
+            since: 0,
+            lease: None,
+            held: Held::of(&Arc::default(), 0, 0).unwrap(),
+        }
+    }
+
+    /// Wherever its code panics: what had been owed of a key before is owed still, by itself or by a clear.
+    #[test]
+    fn what_is_owed_is_owed_though_a_keys_code_panics() {
+        let wall: WallClock = Arc::new(SystemTime::now);
+        let mut panics = 0;
+        for fuse in 0..400 {
+            for was_done in [false, true] {
+                let mut queue = Queue::new(4, (Duration::ZERO, Duration::ZERO), Arc::clone(&wall));
+                // Those whose deletion was asked for and has not been acknowledged.
+                let mut owed = Vec::new();
+                let mut quietly = |queue: &mut Queue<Touchy, u64>, step: &mut dyn FnMut(&mut Queue<Touchy, u64>)| {
+                    let is_done = catch_unwind(AssertUnwindSafe(|| step(queue))).is_ok();
+                    panics += usize::from(!is_done);
+                    is_done
+                };
+                FUSE.set(fuse);
+                for round in 0..3_u64 {
+                    for key in 0..5 {
+                        if quietly(&mut queue, &mut |queue| {
+                            let put = (key % 2 == 0).then(offer);
+                            drop(queue.owe(Touchy(key), put, SystemTime::now()));
+                        }) {
+                            owed.push(key);
+                        }
+                        quietly(&mut queue, &mut |queue| {
+                            drop(queue.offer(Touchy(key + round + 2), offer(), Instant::now()));
+                        });
+                    }
+                    let mut work = Work::Nothing;
+                    let mut dropped = Vec::new();
+                    if !quietly(&mut queue, &mut |queue| work = queue.take(Instant::now(), &mut dropped)) {
+                        quietly(&mut queue, &mut Queue::abandoned);
+                        continue;
+                    }
+                    match &work {
+                        Work::Clear => {
+                            queue.cleared(was_done, Instant::now());
+                            if was_done {
+                                owed.clear();
+                            }
+                        }
+                        Work::Batch(batch) => {
+                            let done = Some(was_done);
+                            let is_back = quietly(&mut queue, &mut |queue| {
+                                queue.finished(batch, done, done, Instant::now());
+                            });
+                            if !is_back {
+                                quietly(&mut queue, &mut Queue::abandoned);
+                            }
+                            if was_done {
+                                owed.clear();
+                            }
+                        }
+                        Work::Nothing | Work::Wait(_) | Work::Tags(_) => {}
+                    }
+                }
+                FUSE.set(usize::MAX);
+                queue.validate();
+                for key in owed {
+                    assert!(
+                        queue.is_barred(&Touchy(key)) || queue.clear.is_some(),
+                        "{key} is lost where the code panics at its use {fuse}"
+                    );
+                }
+            }
+        }
+        assert!(panics > 100, "{panics}");
     }
 }

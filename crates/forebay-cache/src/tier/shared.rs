@@ -4,7 +4,7 @@
 //! that compares before and after misses none. No tier is called, and no value dropped, under it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -20,10 +20,23 @@ use super::stripes::Stripes;
 /// Finds the runtime that changes are sent on, when there is something to send.
 pub(crate) type FindRuntime = Arc<dyn Fn() -> Option<Handle> + Send + Sync>;
 
+/// What an entry weighs.
+pub(crate) type Weigher<K, V> = Arc<dyn Fn(&K, Option<&V>) -> u32 + Send + Sync>;
+
+/// By what values are weighed that wait for tiers, and what they may weigh together.
+pub(crate) struct Scales<K, V> {
+    pub(crate) weigher: Weigher<K, V>,
+    pub(crate) max: u64,
+}
+
 pub(super) struct Shared<K, V> {
     pub(super) levels: Vec<Level<K, V>>,
     pub(super) state: Mutex<State<K, V>>,
     pub(super) settings: TierSettings,
+    /// None: their number is bound enough.
+    pub(super) scales: Option<Scales<K, V>>,
+    /// What waits for all tiers together weighs so much.
+    pub(super) waiting: Arc<AtomicU64>,
     /// Told whenever something was acknowledged or given up.
     pub(super) settling: Notify,
     /// No handle is left.

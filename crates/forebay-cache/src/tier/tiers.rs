@@ -1,5 +1,6 @@
 //! All tiers below memory, in order, with what guards them; the contract is the parent module's.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
@@ -13,13 +14,14 @@ use tokio::time::Instant;
 use super::breaker::Breaker;
 use super::drain;
 use super::guarded::guarded;
-use super::queue::{Offer, Queue, Taken};
+use super::queue::{Held, Offer, Queue, Taken};
 use super::settings::{CENTURY, TierSettings};
-use super::shared::{FindRuntime, Level, Shared, State};
+use super::shared::{FindRuntime, Level, Scales, Shared, State};
 use super::stats::{Counters, TierStats, add};
 use super::stripes::Stripes;
 use super::{Grant, Kept, Lease, Tier, TierError};
 use forebay_batch::load::Key;
+use forebay_batch::panics::quietly;
 
 /// So many leases are asked for at a time.
 const LEASES_A_REQUEST: usize = 512;
@@ -38,7 +40,7 @@ struct Handles<K, V> {
 /// A value on its way to every tier.
 pub(crate) struct Prepared<K, V> {
     key: K,
-    /// One for each tier, the lowest first; none for one that is not to have it.
+    /// One for each tier, the lowest first; none for one that is not to have it, or for which too much waits.
     offers: Vec<Option<Offer<V>>>,
 }
 
@@ -121,12 +123,21 @@ impl<K, V> Drop for Handles<K, V> {
 
 impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// The tiers, the uppermost first.
-    pub(crate) fn new(tiers: Vec<Arc<dyn Tier<K, V>>>, settings: TierSettings, runtime: FindRuntime) -> Self {
+    pub(crate) fn new(
+        tiers: Vec<Arc<dyn Tier<K, V>>>,
+        settings: TierSettings,
+        scales: Option<Scales<K, V>>,
+        runtime: FindRuntime,
+    ) -> Self {
         let settings = settings.within_reason();
-        let queues = tiers
-            .iter()
-            .map(|_| Queue::new(settings.max_owed, settings.retry_after))
-            .collect();
+        let queue = |_| {
+            Queue::new(
+                settings.max_owed,
+                settings.retry_after,
+                Arc::clone(&settings.wall_clock),
+            )
+        };
+        let queues = tiers.iter().map(queue).collect();
         let levels = tiers.into_iter().map(|tier| Level {
             tier,
             counters: Counters::default(),
@@ -140,6 +151,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 stripes: Stripes::new(),
             }),
             settings,
+            scales,
+            waiting: Arc::default(),
             settling: Notify::new(),
             is_closed: AtomicBool::new(false),
             runtime,
@@ -285,11 +298,15 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 .enumerate()
                 .filter(|(at, _)| Some(*at) != leasing)
             {
+                let Some(held) = shared.hold(at, &keys[place], kept) else {
+                    continue;
+                };
                 let offer = Offer {
                     kept: kept.clone(),
                     until: now + keep_for,
                     since: before.moments[at],
                     lease: None,
+                    held,
                 };
                 offers.push((place, offer));
             }
@@ -336,9 +353,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     pub(crate) fn prepare(&self, key: K, kept: Kept<V>, keep_for: Duration, before: &Before) -> Prepared<K, V> {
         let until = Instant::now() + keep_for.min(CENTURY);
         let kept = std::iter::repeat_n(kept, self.shared().levels.len());
-        let moments = before.moments.iter().rev();
-        let offer = |(kept, since): (_, &u64)| {
+        let moments = before.moments.iter().enumerate().rev();
+        let offer = |(kept, (at, since)): (Kept<V>, (usize, &u64))| {
             Some(Offer {
+                held: self.shared().hold(at, &key, &kept)?,
                 kept,
                 until,
                 since: *since,
@@ -453,8 +471,6 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         shared.drain_all();
         async move {
             let shared = &handle.shared;
-            // Nor when this was made.
-            shared.drain_all();
             loop {
                 let mut told = std::pin::pin!(shared.settling.notified());
                 // Before the look, so that what happens after it is heard of.
@@ -470,7 +486,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 if is_settled {
                     return;
                 }
+                // The one that emptied a queue may be gone, with its runtime.
+                shared.drain_all();
                 told.await;
+                // One that is shutting down drops what is begun at once, and tells so.
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -525,30 +545,39 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let mut to_drain = Vec::new();
         let mut state = shared.state.lock();
         let State { queues, stripes } = &mut *state;
-        stripes.changed(&key);
-        let keys = std::iter::repeat_n(key, queues.len());
-        for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
-            // What waits for a tier that others have changed was fetched before they did.
-            if !shared.levels[at].concerns(by) && !queue.has_change(&key) {
-                continue;
-            }
-            let counters = &shared.levels[at].counters;
-            match change(queue, key) {
-                Taken::Waits(before) => dropped.extend(before),
-                Taken::Dropped(offer) => {
-                    add(&counters.dropped, 1);
-                    dropped.push(offer);
+        // A key's code may panic: what is in a queue by then is sent all the same.
+        let changed = catch_unwind(AssertUnwindSafe(|| {
+            stripes.changed(&key);
+            let keys = std::iter::repeat_n(key, queues.len());
+            for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
+                // What waits for a tier that others have changed was fetched before they did.
+                if !shared.levels[at].concerns(by) && !queue.has_change(&key) {
+                    continue;
                 }
-                Taken::Overflowed(offers) => {
-                    add(&counters.overflows, 1);
-                    dropped.extend(offers);
-                    stripes.all_changed();
+                let counters = &shared.levels[at].counters;
+                match change(queue, key) {
+                    Taken::Waits(before) => dropped.extend(before),
+                    Taken::Dropped(offer) => {
+                        add(&counters.dropped, 1);
+                        dropped.push(offer);
+                    }
+                    Taken::Overflowed(offers) => {
+                        add(&counters.overflows, 1);
+                        dropped.extend(offers);
+                        stripes.all_changed();
+                    }
                 }
             }
+        }));
+        for (at, queue) in queues.iter_mut().enumerate() {
             to_drain.extend(begin_draining(queue, at));
         }
         drop(state);
         self.drain(to_drain);
+        if let Err(panic) = changed {
+            quietly(|| drop(dropped));
+            resume_unwind(panic);
+        }
         Replaced { _offers: dropped }
     }
 
@@ -576,6 +605,20 @@ impl TierSettings {
 }
 
 impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
+    /// The weight of a value that is to wait for the tier at this place; none where as much waits as may. Runs the user's weigher.
+    fn hold(&self, at: usize, key: &K, kept: &Kept<V>) -> Option<Held> {
+        let Some(scales) = &self.scales else {
+            return Held::of(&self.waiting, 0, u64::MAX);
+        };
+        let said = kept.details.as_ref().and_then(|details| details.weight);
+        let weight = said.unwrap_or_else(|| (scales.weigher)(key, kept.value.as_ref()));
+        let held = Held::of(&self.waiting, u64::from(weight), scales.max);
+        if held.is_none() {
+            add(&self.levels[at].counters.dropped, 1);
+        }
+        held
+    }
+
     /// Starts the tasks that empty the queues in which something waits, where none does.
     fn drain_all(self: &Arc<Self>) {
         let mut to_drain = Vec::new();

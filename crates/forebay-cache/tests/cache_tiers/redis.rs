@@ -1,5 +1,8 @@
 //! The Redis tier alone.
 
+use std::sync::Arc;
+
+use forebay_cache::Fetched;
 use forebay_cache::tier::{OpenError, redis::RedisTier};
 use testbed::Redis;
 
@@ -37,6 +40,33 @@ async fn values_expire_in_the_server() {
     assert!(left("test:1") <= 1, "less than a millisecond became more, or for ever");
     assert!(left("test:2") > 1_000_000_000_000);
     assert!((3_590_000..=3_600_000).contains(&left("test:3")));
+}
+
+#[tokio::test]
+async fn a_tag_lives_as_long_as_what_carries_it() {
+    let redis = Redis::start().unwrap();
+    let tier = open(&redis, form());
+    let most_ms = || -> i64 {
+        let most = "local most = 0 for _, key in ipairs(redis.call('KEYS', '*')) do \
+                    most = math.max(most, redis.call('PTTL', key)) end return most";
+        let answer = redis.command(&["EVAL", most, "0"]).unwrap();
+        answer.trim_start_matches(':').trim().parse().unwrap()
+    };
+    let tagged = |key, seconds| {
+        let mut put = Put::new(key, some("tagged"), Duration::from_secs(seconds));
+        let said = Fetched::of("tagged".to_owned()).tag(format!("tag{key}"));
+        put.kept.details = Some(Arc::new(said.details));
+        put
+    };
+    tier.put_many(&[tagged(1, 60), tagged(2, 30)]).await.unwrap();
+    let tags = ["tag1", "tag2", "carried by nothing"].map(Arc::from);
+    for _ in 0..2 {
+        tier.invalidate_tags(&tags).await.unwrap();
+        assert!((50_000..=60_000).contains(&most_ms()), "{}", most_ms());
+    }
+    assert_eq!(values(&tier, &[1, 2]).await, [None, None]);
+    // Two values, two tags, the moment and the table.
+    assert_eq!(redis.command(&["DBSIZE"]).unwrap(), ":6\r\n");
 }
 
 #[tokio::test]

@@ -1,5 +1,9 @@
 //! How flights go by the tiers: what they take from there, what they leave there, and what a write meanwhile does to them.
 
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::AtomicBool;
+
+use forebay_cache::tier::TierError;
 use forebay_cache::tier::sqlite::SqliteTier;
 use forebay_cache::{Entry, State};
 use testbed::Redis;
@@ -235,4 +239,75 @@ async fn sqlite_above_redis_keeps_what_redis_had() {
     assert_eq!(value(&cache, 1).await, Some(10));
     let stats = cache.stats();
     assert_eq!((stats.tiers[0].hits, stats.tiers[1].hits, stats.fetches), (1, 1, 0));
+}
+
+/// A key whose drop panics once it is told to.
+#[derive(Debug)]
+struct Bomb(u64, Arc<AtomicBool>);
+
+impl Clone for Bomb {
+    fn clone(&self) -> Self {
+        Self(self.0, Arc::clone(&self.1))
+    }
+}
+
+impl PartialEq for Bomb {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Bomb {}
+
+impl Hash for Bomb {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(!self.1.swap(false, SeqCst), "told to panic");
+    }
+}
+
+/// It has nothing, and who has asked it drops a bomb.
+struct Arms;
+
+impl Tier<Bomb, u64> for Arms {
+    fn name(&self) -> &str {
+        "arms"
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Bomb]) -> BoxFuture<'a, Result<Vec<Option<Kept<u64>>>, TierError>> {
+        Box::pin(async move {
+            keys[0].1.store(true, SeqCst);
+            Ok(keys.iter().map(|_| None).collect())
+        })
+    }
+
+    fn put_many<'a>(&'a self, _: &'a [Put<Bomb, u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn delete_many<'a>(&'a self, _: &'a [Bomb]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn clear<'a>(&'a self) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flight_ends_though_a_keys_drop_panics() {
+    let source = |key: Bomb| async move { Ok::<_, String>(Some(key.0)) };
+    let cache: Cache<Bomb, u64, String> = Cache::builder(source).tier(Arms).build();
+    for key in 0..3 {
+        let key = Bomb(key, Arc::default());
+        let got = tokio::time::timeout(HOUR, cache.get(&key)).await;
+        assert_eq!(got.expect("it ends").unwrap(), Some(key.0));
+        assert!(!key.1.load(SeqCst), "it has panicked");
+        assert_eq!(cache.stats().in_flight, 0);
+    }
 }

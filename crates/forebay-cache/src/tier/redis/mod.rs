@@ -36,8 +36,6 @@ const KEYS_A_COMMAND: usize = 512;
 const REQUEST_BYTES: usize = 1 << 20;
 /// How many keys the server looks at in one step of a `SCAN`.
 const SCAN_STEP: usize = 1000;
-/// For how long it is remembered that a tag was invalidated; what carries it and is as old as that is then not read any more.
-const REMEMBERS_TAGS_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// A tier in Redis or Valkey.
 ///
@@ -249,8 +247,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> RedisTier<K, V> {
                 .arg(2 + keys.len())
                 .arg(self.moment_key())
                 .arg(self.forgotten_key())
-                .arg(keys)
-                .arg(whole_ms(REMEMBERS_TAGS_FOR));
+                .arg(keys);
         }
         let moments: Vec<Vec<u8>> = self.ask(&request, "write to Redis").await?;
         // What is fetched from now on knows of this.

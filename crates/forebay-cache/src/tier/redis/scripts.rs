@@ -11,7 +11,8 @@ redis.call('SET', KEYS[1], string.format('%.0f', time[1] * 1000000 + time[2]), '
 return redis.call('GET', KEYS[1])
 ";
 
-/// The next moment of `KEYS[1]`, which it answers, is the one at which the tags behind `KEYS[2]` were invalidated; kept for `ARGV[1]` milliseconds.
+/// The next moment of `KEYS[1]`, which it answers, is the one at which the tags behind `KEYS[2]` were invalidated. A tag's key lives
+/// for as long as what carries it, as `PUT` has seen to, and no longer for that.
 ///
 /// A tag that the server does not know stays unknown. When it was invalidated is written in the table `KEYS[2]`, under three digits of its hash:
 /// at most 4,096 fields, however many tags there are, and it holds for all whose hashes begin so. What was before the table `began` nobody knows.
@@ -32,7 +33,7 @@ if redis.call('TYPE', KEYS[2]).ok ~= 'hash' then
 end
 for i = 3, #KEYS do
   redis.call('HSET', KEYS[2], string.sub(redis.sha1hex(KEYS[i]), 1, 3), moment)
-  redis.call('SET', KEYS[i], moment, 'XX', 'PX', ARGV[1])
+  redis.call('SET', KEYS[i], moment, 'XX', 'KEEPTTL')
 end
 return moment
 ";

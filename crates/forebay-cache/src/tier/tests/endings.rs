@@ -1,6 +1,6 @@
 //! Settling, shutting down, and what is left behind.
 
-use crate::tier::By;
+use crate::tier::{By, Scales};
 use futures_util::poll;
 use tokio::runtime::Builder;
 use tokio::time::advance;
@@ -110,6 +110,77 @@ fn what_a_runtime_left_undone_the_next_one_does() {
         tiers.settled().await;
     });
     assert_eq!((fake.value(1), stats(&tiers).owed), (None, 0));
+}
+
+#[test]
+fn who_waits_has_it_sent_though_the_runtime_that_was_sending_it_ends() {
+    let runtime = || {
+        Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap()
+    };
+    let fake = Fake::new("slow");
+    let (first, second) = (runtime(), runtime());
+    let tiers = first.block_on(async {
+        let tiers = tiers(&[&fake]);
+        *fake.is_gated.lock() = true;
+        drop(tiers.invalidate(1, By::This));
+        settle().await;
+        assert_eq!(fake.calls("delete").len(), 1);
+        tiers
+    });
+    let mut settled = Box::pin(tiers.settled());
+    second.block_on(async { assert!(poll!(settled.as_mut()).is_pending()) });
+    drop(first);
+    *fake.is_gated.lock() = false;
+    let settled = second.block_on(async { tokio::time::timeout(ms(60_000), settled).await });
+    assert!(settled.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_of_values_weighs_no_more_than_it_may() {
+    let fake = Fake::new("slow");
+    let scales = Scales {
+        weigher: Arc::new(|_: &u64, value: Option<&u64>| *value.unwrap_or(&0) as u32),
+        max: 100,
+    };
+    let tier = Arc::clone(&fake) as Arc<dyn Tier<u64, u64>>;
+    let tiers = Tiers::new(
+        vec![tier],
+        settings(),
+        Some(scales),
+        Arc::new(|| Handle::try_current().ok()),
+    );
+    for key in [2, 3] {
+        fake.keep(key, kept(1, epoch()));
+    }
+    tiers.fill_with(put(1, 60, epoch()));
+    tiers.fill_with(put(2, 50, epoch()));
+    assert_eq!(stats(&tiers).dropped, 1);
+    // What was there must go all the same.
+    tiers.insert_with(put(3, 41, epoch()));
+    tiers.fill_with(put(4, 40, epoch()));
+    assert_eq!(read(&tiers, &[3]).await, [None]);
+    tiers.settled().await;
+    let all = |keys: &[u64]| keys.iter().map(|key| fake.value(*key)).collect::<Vec<_>>();
+    assert_eq!(all(&[1, 2, 3, 4]), [Some(60), Some(1), None, Some(40)]);
+    // What does not wait any more weighs nothing; what is heavier than all may wait alone.
+    tiers.fill_with(put(5, 1_000, epoch()));
+    tiers.fill_with(put(6, 1, epoch()));
+    tiers.settled().await;
+    tiers.fill_with(put(6, 100, epoch()));
+    tiers.settled().await;
+    assert_eq!(all(&[5, 6]), [Some(1_000), Some(100)]);
+    // Nor what was replaced, or did not come in time.
+    for _ in 0..10 {
+        tiers.insert_with(put(7, 60, epoch()));
+        drop(tiers.invalidate(7, By::This));
+    }
+    tiers.insert_with(put(7, 60, epoch()));
+    tiers.settled().await;
+    assert_eq!(all(&[7]), [Some(60)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -232,7 +232,7 @@ impl<V: Clone + Send + Sync + 'static> Tiers<u64, V> {
 
 fn tiers_with(fakes: &[&Arc<Fake>], settings: TierSettings) -> Tiers<u64, u64> {
     let tiers = fakes.iter().map(|fake| Arc::clone(fake) as Arc<dyn Tier<u64, u64>>);
-    Tiers::new(tiers.collect(), settings, Arc::new(|| Handle::try_current().ok()))
+    Tiers::new(tiers.collect(), settings, None, Arc::new(|| Handle::try_current().ok()))
 }
 
 fn tiers(fakes: &[&Arc<Fake>]) -> Tiers<u64, u64> {

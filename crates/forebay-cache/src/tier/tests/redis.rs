@@ -23,7 +23,7 @@ fn over(address: &str) -> Tiers<u64, u64> {
         retry_after: (ms(20), ms(100)),
         ..TierSettings::default()
     };
-    Tiers::new(vec![tier], settings, Arc::new(|| Handle::try_current().ok()))
+    Tiers::new(vec![tier], settings, None, Arc::new(|| Handle::try_current().ok()))
 }
 
 fn now(key: u64, value: u64) -> Put<u64, u64> {

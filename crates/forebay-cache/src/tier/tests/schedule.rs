@@ -87,6 +87,7 @@ async fn run(seed: u64) -> usize {
             .map(|tier| Arc::clone(tier) as Arc<dyn Tier<u64, u64>>)
             .collect(),
         settings,
+        None,
         Arc::new(|| Handle::try_current().ok()),
     );
     // The present version of each key, as the source has it.

@@ -60,7 +60,7 @@ async fn what_fails_at_once_is_not_tried_again_before_others_went_on() {
     let mut settings = settings();
     settings.retry_after = (Duration::ZERO, Duration::ZERO);
     let tier = Arc::clone(&stubborn) as Arc<dyn Tier<u64, u64>>;
-    let tiers = Tiers::new(vec![tier], settings, Arc::new(|| Handle::try_current().ok()));
+    let tiers = Tiers::new(vec![tier], settings, None, Arc::new(|| Handle::try_current().ok()));
     drop(tiers.invalidate(1, By::This));
     settle().await;
     assert_eq!(stubborn.0.load(SeqCst), 1);
