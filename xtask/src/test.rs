@@ -44,8 +44,13 @@ const HISTORIES: [(&str, &str); 2] = [
     ("FOREBAY_HISTORIES_CLIENTS", "100"),
     ("FOREBAY_HISTORIES_SECONDS", "60"),
 ];
-/// How long it is judged how old answers are that the proxy has remembered.
-const FRESHNESS_SECONDS: &str = "600";
+/// How long it is judged how old answers are that the proxy has remembered, and how many of them are compared with what the database would have sent, by
+/// row and by who asks.
+const REMEMBERED: [(&str, &str); 3] = [
+    ("FOREBAY_FRESHNESS_SECONDS", "600"),
+    ("FOREBAY_BY_ROW_ROUNDS", "1500"),
+    ("FOREBAY_JUDGED_ROUNDS", "15000"),
+];
 /// How long caches of several processes are killed, stopped and cut off.
 const FLEET_SECONDS: &str = "180";
 /// What the lab runs at its usual length in a long run.
@@ -297,11 +302,11 @@ fn a_million_statements() -> Outcome {
     run_tests(&test, &["generated_statements", "--nocapture"])
 }
 
-/// Answers that the proxy has remembered, of a database that tells of its changes, while all of it is disturbed, of a seed that it prints.
+/// Answers that the proxy has remembered, of seeds that are printed: of a database that tells of its changes, while all of it is disturbed; by row; and byte by byte.
 fn ten_minutes_of_remembered_answers() -> Outcome {
     let test = cargo(["test", "--release", "--package", "forebay-server", "--test", "proxy"]);
-    let test = test.set("FOREBAY_FRESHNESS_SECONDS", FRESHNESS_SECONDS);
-    run_tests(&test, &["freshness::", "--nocapture"])
+    let test = REMEMBERED.iter().fold(test, |test, (name, value)| test.set(name, value));
+    run_tests(&test, &["freshness::", "by_row::", "judged::", "--nocapture"])
 }
 
 /// Caches of several processes, of a seed that they print: what one has invalidated no other serves after the bound.

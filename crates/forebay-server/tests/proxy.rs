@@ -35,6 +35,8 @@ mod handover;
 mod hints;
 #[path = "proxy/inside.rs"]
 mod inside;
+#[path = "proxy/judged.rs"]
+mod judged;
 #[path = "proxy/login.rs"]
 mod login;
 #[path = "proxy/memory.rs"]

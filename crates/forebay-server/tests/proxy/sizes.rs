@@ -73,7 +73,7 @@ fn a_rule_says_how_long_an_answer_may_be() {
     server.pipeline(&[parse("row", &text)]);
     for _ in 0..8 {
         assert_eq!(bytes(&client.query(&text)), bytes(&server.query(&text)));
-        let mut ask = |client: &mut Client| client.pipeline(&[bind("", "row", &[]), execute("", 0)]);
+        let ask = |client: &mut Client| client.pipeline(&[bind("", "row", &[]), execute("", 0)]);
         assert_eq!(bytes(&ask(&mut client)), bytes(&ask(&mut server)));
     }
 }
