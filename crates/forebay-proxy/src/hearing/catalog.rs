@@ -39,6 +39,9 @@ pub(super) const ASK_TICK: &str =
 /// Something in the log, behind what is there: the stream gets no further than the log is written, nor beyond the beginning of a page of it.
 pub(super) const NUDGE: &str = "SELECT pg_logical_emit_message(true, 'forebay', '')";
 
+/// What the owner of a database may have it note in the log with each transaction that has altered something.
+pub(super) const ALTERED: &str = "forebay altered";
+
 /// Rows of the catalog that matter to an answer: the table, and a condition for what is the user's own and is for more than one session.
 const WATCHED: &[(&str, &str)] = &[
     ("pg_class", "oid >= 16384 AND relpersistence <> 't'"),
@@ -153,11 +156,12 @@ pub(super) fn make_slot(slot: &str) -> String {
     format!("CREATE_REPLICATION_SLOT {slot} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT")
 }
 
-/// Has the stream begin.
-pub(super) fn start(slot: &str, publication: &str) -> String {
+/// Has the stream begin, with notes in the log where the server can tell them.
+pub(super) fn start(slot: &str, publication: &str, version: u32) -> String {
     // A list of names, which is read as SQL's are, inside of a text.
     let names = quoted_name(publication).replace('\'', "''");
-    format!("START_REPLICATION SLOT {slot} LOGICAL 0/0 (proto_version '1', publication_names '{names}')")
+    let notes = if version >= 140_000 { ", messages 'true'" } else { "" };
+    format!("START_REPLICATION SLOT {slot} LOGICAL 0/0 (proto_version '1', publication_names '{names}'{notes})")
 }
 
 fn quoted_name(name: &str) -> String {
@@ -172,9 +176,10 @@ mod tests {
     fn names_are_quoted_where_they_stand() {
         assert_eq!(make("a\"b"), "CREATE PUBLICATION \"a\"\"b\"");
         assert_eq!(
-            start("s", "o'c"),
+            start("s", "o'c", 130_000),
             "START_REPLICATION SLOT s LOGICAL 0/0 (proto_version '1', publication_names '\"o''c\"')"
         );
+        assert!(start("s", "p", 140_000).ends_with(", messages 'true')"));
         let text = ask_tables("o'c", &["t'x".into()]);
         assert!(text.contains("'o''c'") && text.contains("'t''x'"), "{text}");
         assert!(!ask_mark(140_000, "s").contains("pg_publication_namespace"));

@@ -125,7 +125,8 @@ async fn attempt(hearing: &Hearing, connector: &Connector) -> Result<std::conver
     let slot = format!("forebay_{:016x}", rand::random::<u64>());
     ask_within(SLOT_WITHIN, &mut stream, &catalog::make_slot(&slot)).await?;
     stream.discard_rows_beyond(ROW_BYTES_MAX);
-    put_query(&mut stream, &catalog::start(&slot, publication.name))?;
+    let version = version_of(&asking);
+    put_query(&mut stream, &catalog::start(&slot, publication.name, version))?;
     // From here on the stream tells all that is committed.
     hearing.begins(server);
 
@@ -136,6 +137,10 @@ async fn attempt(hearing: &Hearing, connector: &Connector) -> Result<std::conver
         ended = watching => ended,
         ended = hearing_it => ended,
     }
+}
+
+fn version_of(link: &Link) -> u32 {
+    link.parameter("server_version").map_or(0, version_number)
 }
 
 /// The publication, and whose it is.
@@ -207,7 +212,7 @@ async fn watch(
     publication: &Publication<'_>,
     nudged: &Notify,
 ) -> Result<std::convert::Infallible, Deaf> {
-    let version = asking.parameter("server_version").map_or(0, version_number);
+    let version = version_of(asking);
     let min_lag = hearing.min_lag;
     let mut ticks = interval((min_lag / TICKS).max(TICK_MIN));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -324,6 +329,7 @@ async fn tick(asking: &mut Link) -> Result<(Position, Snapshot), Deaf> {
 async fn hear(hearing: &Hearing, stream: &mut Link, nudged: &Notify) -> Result<std::convert::Infallible, Deaf> {
     let mut tables: HashMap<u32, Relation> = HashMap::new();
     let (mut transaction, mut does, mut keys_number) = (0, Does::Nothing, 0);
+    let mut has_altered = false;
     // Whether the server is to be told how far it was heard, and asked the same.
     let mut is_due = None;
     let mut told_at = Instant::now();
@@ -352,7 +358,7 @@ async fn hear(hearing: &Hearing, stream: &mut Link, nudged: &Notify) -> Result<s
                     is_due = Some(false);
                 }
                 Told::Begun { transaction: number } => {
-                    (transaction, does) = (number, Does::Nothing);
+                    (transaction, does, has_altered) = (number, Does::Nothing, false);
                     let number = hearing.keys_number();
                     if number != keys_number {
                         keys_number = number;
@@ -363,7 +369,14 @@ async fn hear(hearing: &Hearing, stream: &mut Link, nudged: &Notify) -> Result<s
                     let mut does = std::mem::take(&mut does);
                     let heard = hearing.committed(transaction, &mut does, keys_number);
                     heard.map_err(|_| Deaf::TooMany)?;
+                    if has_altered {
+                        hearing.catalog_has_changed();
+                    }
                     hearing.is_at(end);
+                }
+                Told::Noted { kind } if kind == catalog::ALTERED => {
+                    has_altered = true;
+                    does = Does::Anything;
                 }
                 Told::Named { table, name, columns } => {
                     drop(tables.insert(table, Relation::new(name, &columns, hearing)));
@@ -382,7 +395,7 @@ async fn hear(hearing: &Hearing, stream: &mut Link, nudged: &Notify) -> Result<s
                         );
                     }
                 }
-                Told::Nothing => {}
+                Told::Noted { .. } | Told::Nothing => {}
             },
             Tag::COPY_BOTH_RESPONSE | Tag::NOTICE_RESPONSE | Tag::PARAMETER_STATUS => {}
             Tag::ERROR_RESPONSE => {

@@ -46,6 +46,8 @@ pub(crate) enum Told<'a> {
     },
     /// All rows of these are gone: numbers of four bytes each.
     Truncated { tables: &'a [u8] },
+    /// Somebody has written a note of this kind into the log, with the transaction that is told.
+    Noted { kind: &'a str },
     /// Nothing that matters here.
     Nothing,
 }
@@ -204,8 +206,16 @@ fn change(mut reader: Reader<'_>) -> Result<Told<'_>, Malformed> {
             let tables = bytes.and_then(|bytes| reader.0.get(..bytes)).ok_or(Malformed)?;
             Ok(Told::Truncated { tables })
         }
-        // Where it is from, types, and what somebody has written into the log.
-        b'O' | b'Y' | b'M' => Ok(Told::Nothing),
+        b'M' => {
+            let flags = reader.byte()?;
+            let _position = reader.position()?;
+            let kind = reader.text()?;
+            // Without a transaction it is told where it stands.
+            let is_of_it = flags & 1 != 0;
+            Ok(if is_of_it { Told::Noted { kind } } else { Told::Nothing })
+        }
+        // Where it is from, and types.
+        b'O' | b'Y' => Ok(Told::Nothing),
         _ => Err(Malformed),
     }
 }

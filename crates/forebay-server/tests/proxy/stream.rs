@@ -291,6 +291,51 @@ fn what_is_altered_or_revoked_elsewhere_is_seen_within_a_second() {
     }
 }
 
+/// Its owner may have the database tell what is altered: then it is seen as soon as rows are.
+#[test]
+fn what_is_altered_is_seen_at_once_where_the_database_tells_it() {
+    const ROUNDS: u32 = 12;
+    let stage = Stage::new("told_altered", "");
+    let mut server = stage.straight();
+    for sql in [
+        "CREATE FUNCTION forebay_altered() RETURNS event_trigger LANGUAGE plpgsql AS \
+         $$BEGIN PERFORM pg_logical_emit_message(true, 'forebay altered', ''); END$$",
+        "CREATE EVENT TRIGGER forebay_altered ON ddl_command_end EXECUTE FUNCTION forebay_altered()",
+        "CREATE ROLE told_altered_reader LOGIN",
+        "CREATE TABLE told_altered (id int PRIMARY KEY, n int)",
+        "INSERT INTO told_altered VALUES (1, 7)",
+        "GRANT SELECT ON told_altered TO told_altered_reader",
+    ] {
+        server.run(sql);
+    }
+    let (read, begins) = (
+        "/* ttl:3600 */ SELECT * FROM told_altered",
+        "SELECT * FROM told_altered",
+    );
+    let mut client = connect(stage.reloadable.proxy.address(), "told_altered_reader", "told_altered");
+    let mut slow = 0;
+    for round in 0..ROUNDS {
+        for change in [
+            format!("ALTER TABLE told_altered ADD COLUMN more{round} int DEFAULT {round}"),
+            "REVOKE SELECT ON told_altered FROM told_altered_reader".to_owned(),
+        ] {
+            stage.until_remembered(&mut client, read, begins);
+            server.run(&change);
+            let begun = Instant::now();
+            let mut same = connect(stage.server.address(), "told_altered_reader", "told_altered");
+            let now = same.query(read);
+            until(&change, || {
+                let told = client.query(read);
+                (told.rows(), told.sqlstate()) == (now.rows(), now.sqlstate())
+            });
+            // By looks each second three of four would take longer.
+            slow += u32::from(begun.elapsed() > Duration::from_millis(250));
+        }
+        server.run("GRANT SELECT ON told_altered TO told_altered_reader");
+    }
+    assert!(slow < ROUNDS, "{slow} of {} were seen late", 2 * ROUNDS);
+}
+
 /// They come and go with sessions, and nothing that is remembered is of them.
 #[test]
 fn temporary_tables_make_nothing_old() {
