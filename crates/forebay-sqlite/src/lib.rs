@@ -41,6 +41,9 @@ use self::thread::SqliteThread;
 use self::writing::WritingConnection;
 use forebay_write::{CancelToken, IntoParameters, Outcome, Sql, Write, WriteError};
 
+/// The longest that SQLite can wait, in whole days.
+const BUSY_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 24 * 60 * 60);
+
 /// How much of a commit is on the disk when it is acknowledged.
 ///
 /// ```
@@ -301,7 +304,8 @@ impl SqliteBuilder {
         self
     }
 
-    /// The most reading connections, each with a thread of its own. Default: 64.
+    /// The most reading connections, each with a thread of its own, which is started when it is wanted. Default: 64. `usize::MAX`: as many
+    /// as are wanted at a time.
     ///
     /// # Panics
     ///
@@ -316,9 +320,10 @@ impl SqliteBuilder {
         self
     }
 
-    /// How long to wait while another process holds the file's lock. Default: 5 s.
+    /// How long to wait while another process holds the file's lock. Default: 5 s. More than 24 days are 24 days: SQLite counts
+    /// milliseconds, in 32 bits.
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
-        self.settings.busy_timeout = busy_timeout;
+        self.settings.busy_timeout = busy_timeout.min(BUSY_TIMEOUT_MAX);
         self
     }
 

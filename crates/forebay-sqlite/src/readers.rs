@@ -2,7 +2,7 @@
 //!
 //! Each is an OS thread with a read-only connection of its own, started when one is wanted and none is idle, up to a
 //! limit; then whoever wants one waits its turn. A read that starts sees every commit acknowledged before it started,
-//! because a pooled connection holds no snapshot between its users.
+//! because a pooled connection holds no snapshot between its users. One whose thread has ended is nobody's any more: another is started.
 //!
 //! Whoever has a connection and cannot go on for a while (its own client takes nothing) may step aside: it keeps the
 //! connection and what it reads, and another may have one in its place. At most as many may stand aside as the pool has connections.
@@ -40,6 +40,7 @@ impl Readers {
         location: Option<Arc<Location>>,
         max_readers: usize,
     ) -> Arc<Self> {
+        let max_readers = max_readers.min(Semaphore::MAX_PERMITS);
         Arc::new(Self {
             path,
             settings,
@@ -57,8 +58,7 @@ impl Readers {
             .acquire_owned()
             .await
             .map_err(|_| WriteError::Closed)?;
-        let idle = self.idle.lock().pop();
-        let thread = match idle {
+        let thread = match self.take_idle() {
             Some(thread) => thread,
             None => self.start().await?,
         };
@@ -67,6 +67,16 @@ impl Readers {
             readers: Arc::clone(self),
             standing: Standing::InUse { _permit: permit },
         })
+    }
+
+    fn take_idle(&self) -> Option<SqliteThread> {
+        loop {
+            // A thread that has ended closes its connection when it is dropped: not under the lock.
+            let thread = self.idle.lock().pop()?;
+            if !thread.has_ended() {
+                return Some(thread);
+            }
+        }
     }
 
     async fn start(&self) -> Result<SqliteThread, WriteError> {
@@ -192,7 +202,7 @@ impl Drop for Reader {
             session.close_cursors();
             session.rollback();
         });
-        if !self.readers.permits.is_closed() {
+        if !self.readers.permits.is_closed() && !thread.has_ended() {
             let mut idle = self.readers.idle.lock();
             // Those who stood aside had more of them than there are places.
             if idle.len() < self.readers.idle_max {
@@ -216,5 +226,54 @@ impl Drop for CancelOnDrop<'_> {
         if let Some(token) = self.0 {
             token.cancel();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::Sqlite;
+
+    async fn until(what: impl Fn() -> bool) {
+        let looks = async {
+            while !what() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), looks)
+            .await
+            .expect("it comes to be so");
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_has_ended_is_nobodys_reader() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let opened = Sqlite::builder(folder.path().join("test.db")).max_readers(1).open();
+        let sqlite = opened.expect("a database");
+        let readers = &sqlite.inner.readers;
+
+        // While it is in use: it is not put back.
+        let reader = sqlite.reader().await.expect("a reader");
+        reader.thread().end_by_panic(|| {});
+        until(|| reader.thread().has_ended()).await;
+        drop(reader);
+        assert_eq!(readers.idle.lock().len(), 0);
+        assert!(sqlite.query("SELECT 1", ()).await.is_ok());
+
+        // While it is idle: it is not taken.
+        let reader = sqlite.reader().await.expect("a reader");
+        let (let_go, wait) = std::sync::mpsc::channel::<()>();
+        reader.thread().end_by_panic(move || {
+            let _ = wait.recv();
+        });
+        drop(reader);
+        assert_eq!(readers.idle.lock().len(), 1);
+        drop(let_go);
+        until(|| readers.idle.lock()[0].has_ended()).await;
+        for _ in 0..2 {
+            assert!(sqlite.query("SELECT 1", ()).await.is_ok());
+        }
+        assert_eq!(readers.idle.lock().len(), 1);
     }
 }

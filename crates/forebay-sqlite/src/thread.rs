@@ -2,17 +2,19 @@
 //!
 //! SQLite's calls block, and a connection's statements and cursors belong to one thread at a time. A job is a closure over the
 //! [`Session`], under its lock; its result comes back through a oneshot. A job that panics answers [`WriteError::Internal`] and
-//! leaves the connection rolled back and usable.
+//! leaves the connection rolled back and usable. What jobs give and what panics carry is of the users' types: dropped on the thread, it
+//! may panic as well, and is no other job's business.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 use rusqlite::OpenFlags;
 use tokio::sync::oneshot;
 
 use super::session::{Session, Settings};
+use forebay_batch::panics::{or_message, quietly};
 use forebay_write::WriteError;
 
 type Job = Box<dyn FnOnce(&mut Session) + Send>;
@@ -22,6 +24,8 @@ pub(super) struct SqliteThread {
     // Before `jobs`: the thread has the last reference, and closes the connection.
     session: Arc<Mutex<Session>>,
     jobs: mpsc::Sender<Job>,
+    /// Of use only to ask whether it has ended.
+    thread: JoinHandle<()>,
 }
 
 impl SqliteThread {
@@ -34,9 +38,10 @@ impl SqliteThread {
         set_up: impl FnOnce(&mut Session) -> rusqlite::Result<R> + Send + 'static,
     ) -> Result<(Self, R), StartError> {
         let (opened, opening) = oneshot::channel();
-        let jobs = Self::spawn(name, path, flags, settings, set_up, opened)?;
+        let (jobs, thread) = Self::spawn(name, path, flags, settings, set_up, opened)?;
         let (session, ready) = opening.await.map_err(|_| StartError::Stopped)??;
-        Ok((Self { session, jobs }, ready))
+        let own = Self { session, jobs, thread };
+        Ok((own, ready))
     }
 
     /// As [`start`](Self::start), waiting on the calling thread.
@@ -48,9 +53,10 @@ impl SqliteThread {
         set_up: impl FnOnce(&mut Session) -> rusqlite::Result<R> + Send + 'static,
     ) -> Result<(Self, R), StartError> {
         let (opened, opening) = mpsc::sync_channel(1);
-        let jobs = Self::spawn(name, path, flags, settings, set_up, opened)?;
+        let (jobs, thread) = Self::spawn(name, path, flags, settings, set_up, opened)?;
         let (session, ready) = opening.recv().map_err(|_| StartError::Stopped)??;
-        Ok((Self { session, jobs }, ready))
+        let own = Self { session, jobs, thread };
+        Ok((own, ready))
     }
 
     fn spawn<R: Send + 'static>(
@@ -60,25 +66,28 @@ impl SqliteThread {
         settings: Settings,
         set_up: impl FnOnce(&mut Session) -> rusqlite::Result<R> + Send + 'static,
         opened: impl Opened<R>,
-    ) -> Result<mpsc::Sender<Job>, StartError> {
+    ) -> Result<(mpsc::Sender<Job>, JoinHandle<()>), StartError> {
         // Bounded by who sends: a thread is given to one user at a time, who waits for each job.
         let (jobs, queue) = mpsc::channel::<Job>();
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let mut session = match Session::open(&path, flags, settings) {
-                Ok(session) => session,
-                Err(error) => return opened.tell(Err(error)),
-            };
-            let ready = match set_up(&mut session) {
-                Ok(ready) => ready,
-                Err(error) => return opened.tell(Err(error)),
-            };
-            let session = Arc::new(Mutex::new(session));
-            opened.tell(Ok((Arc::clone(&session), ready)));
-            for job in queue {
-                job(&mut session.lock());
-            }
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            // What panics outside of all jobs ends the thread, and must not carry anything that std drops.
+            quietly(|| {
+                let mut session = match Session::open(&path, flags, settings) {
+                    Ok(session) => session,
+                    Err(error) => return opened.tell(Err(error)),
+                };
+                let ready = match set_up(&mut session) {
+                    Ok(ready) => ready,
+                    Err(error) => return opened.tell(Err(error)),
+                };
+                let session = Arc::new(Mutex::new(session));
+                opened.tell(Ok((Arc::clone(&session), ready)));
+                for job in queue {
+                    job(&mut session.lock());
+                }
+            });
         })?;
-        Ok(jobs)
+        Ok((jobs, thread))
     }
 
     /// Does one job and gives its result.
@@ -108,9 +117,9 @@ impl SqliteThread {
                 Ok((result, left)) => (Ok(result), Some(left)),
                 Err(error) => (Err(error), None),
             };
-            // Nobody may be waiting any more.
-            let _ = answer.send(result);
-            drop(left);
+            // Nobody may be waiting any more: then the result is dropped here.
+            quietly(|| drop(answer.send(result)));
+            quietly(|| drop(left));
         }));
         async move {
             match sent {
@@ -129,15 +138,30 @@ impl SqliteThread {
     pub(super) fn post(&self, job: impl FnOnce(&mut Session) + Send + 'static) {
         drop(self.run(job));
     }
+
+    /// Whether the thread does no job any more. It ends by itself only where something panics that no job is to answer for.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends the thread by a panic outside of all jobs, behind what `work` does.
+    #[cfg(test)]
+    pub(super) fn end_by_panic(&self, work: impl FnOnce() + Send + 'static) {
+        let sent = self.jobs.send(Box::new(move |_| {
+            work();
+            std::panic::panic_any("as asked");
+        }));
+        assert!(sent.is_ok(), "it has not ended before");
+    }
 }
 
 /// Does a job; after a panic nothing of it is left.
 fn caught<R>(session: &mut Session, job: impl FnOnce(&mut Session) -> R) -> Result<R, WriteError> {
-    catch_unwind(AssertUnwindSafe(|| job(session))).map_err(|panic| {
+    or_message(|| job(session)).map_err(|message| {
         session.close_cursors();
         session.rollback();
         WriteError::Internal {
-            cause: panic_message(&*panic),
+            cause: message.as_ref().to_owned(),
         }
     })
 }
@@ -172,12 +196,4 @@ impl<R: Send + 'static> Opened<R> for mpsc::SyncSender<Open<R>> {
     fn tell(self, opened: Open<R>) {
         let _ = self.send(opened);
     }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|message| (*message).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use forebay_batch::load::{Key, LoadError, Loader};
@@ -536,4 +537,77 @@ async fn a_keys_rows_are_bounded_and_another_keys_are_not_affected() {
         panic!("{outcomes:?}");
     };
     assert!(matches!(&**error, ReadError::Statement(error) if error.kind == StatementErrorKind::TooLarge));
+}
+
+/// Its drop panics, and counts that it does.
+#[derive(Debug)]
+struct Grenade(Arc<AtomicUsize>);
+
+impl Clone for Grenade {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.0.fetch_add(1, SeqCst);
+            panic!("dropped");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_panics_when_dropped_harms_no_other_reader() {
+    let database = Database::new(PEOPLE);
+    let sqlite = Sqlite::builder(database.path().join("test.db"))
+        .max_readers(1)
+        .open()
+        .unwrap();
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let of_value = Arc::clone(&dropped);
+    let (let_go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = parking_lot::Mutex::new(wait);
+    let loader: Loader<i64, Grenade, ReadError> =
+        Loader::builder()
+            .fetch_timeout(ms(20))
+            .build(one_row_with(&sqlite, "SELECT ?1", move |_| {
+                let _ = wait.lock().recv();
+                Ok(Grenade(Arc::clone(&of_value)))
+            }));
+    assert!(matches!(loader.load(1).await, Err(LoadError::TimedOut(_))));
+    // Only now there is a value, and nobody who waits for it.
+    drop(let_go);
+    for _ in 0..3 {
+        let rows = sqlite.query("SELECT name FROM people", ()).await.unwrap().rows;
+        assert_eq!(rows.len(), 2, "the only reader is well");
+    }
+    assert_eq!(dropped.load(SeqCst), 1, "where nobody waited for it");
+}
+
+#[tokio::test]
+async fn what_a_row_panics_with_harms_no_other_reader() {
+    let database = Database::new(PEOPLE);
+    let sqlite = Sqlite::builder(database.path().join("test.db"))
+        .max_readers(1)
+        .open()
+        .unwrap();
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let of_panic = Arc::clone(&dropped);
+    let loader: Loader<i64, i64, ReadError> = Loader::new(one_row_with(&sqlite, "SELECT ?1", move |_| {
+        std::panic::panic_any(Grenade(Arc::clone(&of_panic)))
+    }));
+    for times in 1..4 {
+        let outcome = loader.load(1).await;
+        let Err(LoadError::Fetch(error)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            matches!(&*error, ReadError::Internal { cause } if cause == "a panic without a message"),
+            "{error:?}"
+        );
+        assert_eq!(dropped.load(SeqCst), times);
+        assert_eq!(sqlite.query("SELECT 1", ()).await.unwrap().rows.len(), 1);
+    }
 }

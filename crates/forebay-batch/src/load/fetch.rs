@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 
 use super::answer::{Answer, Outcomes};
 use super::error::LoadError;
-use crate::panics::{panic_message, quietly};
+use crate::panics::{or_message, panic_message, quietly};
 
 /// The answer of a fetch, or why there is none.
 pub(super) type Fetched<A, E> = Result<A, LoadError<E>>;
@@ -64,7 +64,7 @@ where
     };
     let expected = keys.len();
     // Runs the user's Hash, Eq and Drop.
-    match catch_unwind(AssertUnwindSafe(|| answer.into_outcomes(keys))) {
+    match or_message(|| answer.into_outcomes(keys)) {
         Ok(Outcomes { of_keys, ignored }) if of_keys.len() == expected => End::Each {
             outcomes: of_keys,
             ignored,
@@ -74,7 +74,7 @@ where
             quietly(|| drop(of_keys));
             End::All(LoadError::WrongCount { expected, returned })
         }
-        Err(panic) => End::All(panicked(panic)),
+        Err(message) => End::All(LoadError::Panicked(message)),
     }
 }
 

@@ -11,11 +11,10 @@
 //!
 //! `Eq` and `Clone` of keys run under the intake's lock, their drop too where many leave at once. One that panics costs sharing
 //! and no outcome: a key that cannot be compared is fetched for itself, one that cannot be cloned is not joined in flight, and
-//! who cannot have a clone of the value gets the panic. Knows nothing of answers.
+//! who cannot have a clone of the value gets the panic, whatever it carries. Knows nothing of answers.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -24,7 +23,7 @@ use crate::batch::dispatch::{Batch, deliver};
 use crate::batch::line::{BatchLimits, Collected, Line, Survey};
 use crate::batch::slot::{Note, Place};
 use crate::batch::window::Due;
-use crate::panics::{panic_message, quietly};
+use crate::panics::{or_message, quietly};
 
 /// A key on its way, with its hash, which its caller has made.
 pub(super) struct Hashed<K> {
@@ -153,11 +152,8 @@ impl<K, V: Clone, E> Keys<K, V, E> {
         'keys: for (share, outcome) in (0..).zip(outcomes) {
             while let Some((place, _)) = waiters.next_if(|(_, own)| *own == share) {
                 if waiters.peek().is_some_and(|(_, next)| *next == share) {
-                    let cloned = catch_unwind(AssertUnwindSafe(|| outcome.clone()));
-                    deliver(
-                        place,
-                        cloned.map_err(|panic| CallError::Panicked(panic_message(&*panic))),
-                    );
+                    let cloned = or_message(|| outcome.clone());
+                    deliver(place, cloned.map_err(CallError::Panicked));
                 } else {
                     deliver(place, Ok(outcome));
                     continue 'keys;
@@ -206,7 +202,7 @@ impl<K, V, E> Keys<K, V, E> {
             let own = &self.entries[*name as usize];
             own.key.as_ref().is_some_and(|own| (self.equal)(own, &key.key))
         };
-        catch_unwind(AssertUnwindSafe(|| self.table.find(key.hash, is_key).is_some())).unwrap_or(false)
+        or_message(|| self.table.find(key.hash, is_key).is_some()).unwrap_or(false)
     }
 
     /// A load has left its slot.
@@ -218,7 +214,7 @@ impl<K, V, E> Keys<K, V, E> {
         };
         self.places += 1;
         // The place has to be kept, whatever the comparison does.
-        let found = catch_unwind(AssertUnwindSafe(|| self.table.find(key.hash, is_key).copied()));
+        let found = or_message(|| self.table.find(key.hash, is_key).copied());
         let is_comparable = found.is_ok();
         if let Ok(Some(name)) = found {
             let entry = &mut self.entries[name as usize];
@@ -373,7 +369,7 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
             self.places_in_flight += entry.places();
             let (hash, depth) = (entry.hash, entry.depth);
             let key = entry.key.as_ref().filter(|_| self.joins_flights);
-            let cloned = key.and_then(|key| catch_unwind(AssertUnwindSafe(|| (self.clone)(key))).ok());
+            let cloned = key.and_then(|key| or_message(|| (self.clone)(key)).ok());
             let key = cloned.or_else(|| self.unlist(name).map(|hashed| hashed.key));
             let key = key.expect("an entry in line has its key");
             batch.items.push(Hashed { key, hash, depth });

@@ -1,6 +1,7 @@
 //! Fetches that misbehave: each is a clear outcome for its own batch, and the next works again.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 
@@ -300,4 +301,95 @@ async fn a_key_that_panics_when_compared_leaves_nobody_waiting() {
         );
     }
     assert_eq!(loader.load(Incomparable(4)).await.unwrap(), Some(4), "later loads work");
+}
+
+/// What a panic carries: its drop panics, too.
+struct Grenade;
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "dropped");
+    }
+}
+
+/// Its first clones panic with a grenade; compared with another 13, a 13 does so always.
+#[derive(Debug)]
+struct Fragile {
+    number: u64,
+    clones_that_panic: Arc<AtomicUsize>,
+}
+
+impl Fragile {
+    fn new(number: u64, clones_that_panic: usize) -> Self {
+        Self {
+            number,
+            clones_that_panic: Arc::new(AtomicUsize::new(clones_that_panic)),
+        }
+    }
+}
+
+impl Clone for Fragile {
+    fn clone(&self) -> Self {
+        let one_less = |left: usize| left.checked_sub(1);
+        if self.clones_that_panic.fetch_update(SeqCst, SeqCst, one_less).is_ok() {
+            std::panic::panic_any(Grenade);
+        }
+        Self::new(self.number, 0)
+    }
+}
+
+impl std::hash::Hash for Fragile {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl PartialEq for Fragile {
+    fn eq(&self, other: &Self) -> bool {
+        if self.number == 13 && other.number == 13 {
+            std::panic::panic_any(Grenade);
+        }
+        self.number == other.number
+    }
+}
+
+impl Eq for Fragile {}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_clone_of_a_value_panics_with_harms_nobody() {
+    let loader = Loader::new(|keys: Vec<u64>| async move {
+        Ok::<_, Infallible>(keys.iter().map(|key| Some(Fragile::new(*key, 2))).collect::<Vec<_>>())
+    });
+    let shared: Vec<_> = (0..4).map(|_| loader.register(1)).collect();
+    let own = loader.register(2);
+    let (whole, panicked): (Vec<_>, Vec<_>) = join_all(shared).await.into_iter().partition(Result::is_ok);
+    assert_eq!(whole.len(), 2, "two of the clones could not be made");
+    for end in panicked {
+        assert!(matches!(end, Err(LoadError::Panicked(message)) if *message == *"a panic without a message"));
+    }
+    assert_eq!(own.await.unwrap().unwrap().number, 2);
+    assert!(loader.load(1).await.unwrap().is_some(), "later loads work");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_key_panics_with_harms_nobody() {
+    for (number, clones_that_panic) in [(7, 1), (13, 0)] {
+        let loader = Loader::new(|keys: Vec<Fragile>| async move {
+            Ok::<_, Infallible>(keys.iter().map(|key| Some(key.number)).collect::<Vec<_>>())
+        });
+        let others = [1, 2].map(|number| loader.register(Fragile::new(number, 0)));
+        let own = loader.register(Fragile::new(number, clones_that_panic));
+        let again = loader.try_register(Fragile::new(number, 0)).map_err(drop).unwrap();
+        let loads = join_all(others.into_iter().chain([own, again]));
+        // The stopped clock ends a hang.
+        let ends = tokio::time::timeout(HOUR, loads).await.expect("all end");
+        for (number, end) in [1, 2, number, number].into_iter().zip(ends) {
+            assert_eq!(end.unwrap(), Some(number));
+        }
+        assert_eq!(
+            loader.load(Fragile::new(3, 0)).await.unwrap(),
+            Some(3),
+            "later loads work"
+        );
+    }
 }

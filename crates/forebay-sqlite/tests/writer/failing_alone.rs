@@ -2,7 +2,7 @@
 
 use forebay_write::{StatementErrorKind as Kind, Value, Write, WriteError};
 
-use crate::{Database, assert_ok, kind, together, together_plainly};
+use crate::{Database, Grenade, assert_ok, kind, together, together_plainly};
 
 const SCHEMA: &str = "
     CREATE TABLE parents (id INTEGER PRIMARY KEY);
@@ -166,4 +166,33 @@ async fn the_error_is_the_databases_own() {
         panic!("{syntax:?}")
     };
     assert_eq!(syntax.offset, Some(7), "{syntax}");
+}
+
+#[tokio::test]
+async fn a_write_that_panics_when_dropped_fails_nobody() {
+    let database = Database::new(SCHEMA);
+    let sqlite = database.open();
+    let good = |name: &str| Write::new("INSERT INTO log (name) VALUES (?1)", [name]);
+    let grenade = Grenade;
+    let explosive = good("explosive").accept_if(move |_| {
+        let _kept = &grenade;
+        Ok(())
+    });
+    for answer in together(&sqlite, vec![good("before"), explosive, good("after")]).await {
+        assert_ok(&answer);
+    }
+    // A panic of the statement's own, whose payload panics when it is dropped.
+    let panics = good("panics").accept_if(|_| std::panic::panic_any(Grenade));
+    let answers = together(&sqlite, vec![panics]).await;
+    assert!(
+        matches!(&answers[0], Err(WriteError::OutcomeUnknown { cause }) if cause == "a panic without a message"),
+        "{answers:?}"
+    );
+    for answer in together(&sqlite, vec![good("later")]).await {
+        assert_ok(&answer);
+    }
+    assert_eq!(
+        database.read("SELECT name FROM log ORDER BY at"),
+        ["before", "explosive", "after", "later"]
+    );
 }

@@ -184,6 +184,15 @@ fn assert_ok(answer: &Answer) -> &Outcome {
     }
 }
 
+/// Its drop panics.
+struct Grenade;
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "dropped");
+    }
+}
+
 fn integers(values: &[i64]) -> Vec<Value> {
     values.iter().copied().map(Value::Integer).collect()
 }

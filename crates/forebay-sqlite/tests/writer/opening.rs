@@ -2,11 +2,12 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
-use forebay_sqlite::{Sqlite, Synchronous};
+use forebay_sqlite::{Sqlite, Synchronous, connection};
 use forebay_write::{StatementErrorKind as Kind, WriteError, Writer};
 
-use crate::{Database, integers, kind};
+use crate::{Database, Grenade, integers, kind};
 
 #[track_caller]
 fn refused(path: &std::path::Path) -> (Kind, String) {
@@ -53,6 +54,9 @@ fn a_function_that_cannot_be_registered_is_told() {
         .open();
     assert_eq!(failed.map(|_| ()).unwrap_err().cause().kind, Kind::Text);
     let panicked = database.builder(|_| std::panic::panic_any("as asked")).open();
+    assert!(panicked.is_err_and(|error| error.to_string().contains("stopped")));
+    // What the panic carries takes nobody along when it is dropped with its thread.
+    let panicked = database.builder(|_| std::panic::panic_any(Grenade)).open();
     assert!(panicked.is_err_and(|error| error.to_string().contains("stopped")));
 }
 
@@ -172,4 +176,50 @@ fn a_limit_of_zero_is_refused_where_it_is_set_by_its_name() {
         let said = panic.downcast_ref::<&str>().expect("words");
         assert!(said.starts_with(&format!("{name} must be at least 1: ")), "{said}");
     }
+}
+
+#[tokio::test]
+async fn a_busy_timeout_longer_than_sqlite_counts_is_the_longest() {
+    let longest = 24 * 86_400_000;
+    for (asked_for, waits_ms) in [
+        (Duration::MAX, longest),
+        (Duration::from_secs(30 * 86_400), longest),
+        (Duration::from_secs(24 * 86_400), longest),
+        (Duration::from_millis(1_500), 1_500),
+        (Duration::ZERO, 0),
+    ] {
+        let database = Database::new("CREATE TABLE t (n)");
+        let (told, waits) = std::sync::mpsc::channel::<i64>();
+        let sqlite = database
+            .builder(move |connection| {
+                let _ = told.send(connection.query_row("PRAGMA busy_timeout", (), |row| row.get(0))?);
+                Ok(())
+            })
+            .busy_timeout(asked_for)
+            .open()
+            .unwrap();
+        Writer::new(sqlite.clone())
+            .execute("INSERT INTO t VALUES (1)", ())
+            .await
+            .unwrap();
+        assert_eq!(
+            sqlite.query("SELECT n FROM t", ()).await.unwrap().rows,
+            [integers(&[1])]
+        );
+        let of_both: Vec<_> = waits.try_iter().collect();
+        assert_eq!(of_both, [waits_ms, waits_ms], "{asked_for:?}");
+    }
+}
+
+#[tokio::test]
+async fn readers_without_a_limit_are_as_many_as_are_wanted() {
+    let database = Database::new("");
+    let sqlite = database.builder(|_| Ok(())).max_readers(usize::MAX).open().unwrap();
+    let mut readers = Vec::new();
+    for _ in 0..3 {
+        readers.push(connection::reader(&sqlite).await.unwrap());
+    }
+    assert!(!sqlite.is_waited_for());
+    assert!(readers.iter_mut().all(connection::Reader::step_aside));
+    assert_eq!(sqlite.query("SELECT 1", ()).await.unwrap().rows, [integers(&[1])]);
 }
