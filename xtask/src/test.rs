@@ -305,7 +305,9 @@ fn a_million_statements() -> Outcome {
 /// Answers that the proxy has remembered, of seeds that are printed: of a database that tells of its changes, while all of it is disturbed; by row; and byte by byte.
 fn ten_minutes_of_remembered_answers() -> Outcome {
     let test = cargo(["test", "--release", "--package", "forebay-server", "--test", "proxy"]);
-    let test = REMEMBERED.iter().fold(test, |test, (name, value)| test.set(name, value));
+    let test = REMEMBERED
+        .iter()
+        .fold(test, |test, (name, value)| test.set(name, value));
     run_tests(&test, &["freshness::", "by_row::", "judged::", "--nocapture"])
 }
 

@@ -85,7 +85,7 @@ mod tests {
             tags: vec![weight.to_string().into()],
             ..Details::default()
         };
-        details.without_tags().unwrap()
+        details.without_tags().expect("it has a weight")
     }
 
     #[test]

@@ -665,7 +665,7 @@ mod tests {
             until: Instant::now() + Duration::from_secs(60),
             since: 0,
             lease: None,
-            held: Held::of(&Arc::default(), 0, 0).unwrap(),
+            held: Held::of(&Arc::default(), 0, 0).expect("it weighs nothing"),
         }
     }
 

@@ -50,7 +50,7 @@ pub struct Rule {
     pub stale_if_away: Option<Duration>,
     /// Room for answers of so many bytes, which is theirs alone; none: they are among all others.
     pub capacity: Option<u64>,
-    /// Answers are remembered of no more bytes than this; none: [usually](super::plan) fewer.
+    /// Answers are remembered of no more bytes than this; none: of 32 KiB.
     pub max_answer: Option<u64>,
     /// A read may be answered from memory inside of a transaction too, under READ COMMITTED and as long as that has only read.
     pub in_transactions: Option<bool>,

@@ -89,6 +89,9 @@ const READS: &[&str] = &[
     "SELECT id, 'it''s', E'a\\\\b' FROM things WHERE id = $1",
 ];
 
+/// One thing that is asked.
+type Ask = Box<dyn Fn(&mut Client) -> Answer>;
+
 /// A client of the proxy, and one of the database that is told the same.
 struct Pair {
     client: Client,
@@ -104,7 +107,7 @@ impl Pair {
 }
 
 /// A read, in one of the ways that clients ask it.
-fn read(random: &mut StdRng) -> (String, Box<dyn Fn(&mut Client) -> Answer>) {
+fn read(random: &mut StdRng) -> (String, Ask) {
     let text = READS[random.random_range(0..READS.len())];
     let hint = ["", "/* ttl:3600 */ ", "/* ttl:600 file:app.php line:7 */ "][random.random_range(0..3)];
     let value: u32 = random.random_range(2..5);
@@ -174,7 +177,7 @@ fn what_is_told_from_memory_is_what_the_database_would_have_sent() {
     for round in 0..rounds {
         let number = random.random_range(0..pairs.len());
         let step = random.random_range(0..100);
-        let (shown, ask): (String, Box<dyn Fn(&mut Client) -> Answer>) = match step {
+        let (shown, ask): (String, Ask) = match step {
             0..5 => {
                 let local = if step < 1 { "SET LOCAL" } else { "SET" };
                 let setting = SETTINGS[random.random_range(0..SETTINGS.len())];
