@@ -150,7 +150,7 @@ where
     /// What an entry weighs, for example its bytes; `None` is the entry of a key that the source has no value for. One that
     /// is heavier than the whole cache is not kept.
     ///
-    /// Called once for each value that is to be kept, where no lock is held.
+    /// Called once for each value that is to be kept, and once for each tier that it is to wait for, where no lock is held.
     pub fn weigher(mut self, weigher: impl Fn(&K, Option<&V>) -> u32 + Send + Sync + 'static) -> Self {
         self.weigher = Some(Arc::new(weigher));
         self

@@ -47,7 +47,7 @@ pub(super) struct Offer<V> {
     pub(super) held: Held,
 }
 
-/// A value's weight among all that waits for tiers; as long as this is there.
+/// A value's weight among all that waits for a tier; as long as this is there.
 pub(super) struct Held {
     all: Arc<AtomicU64>,
     weight: u64,
@@ -257,13 +257,19 @@ impl<K: Key, V> Queue<K, V> {
         self.clear = Some(self.clear.unwrap_or(waiting).min(waiting));
         self.watermark = self.watermark.max(Some(wall));
         self.forget_tags();
-        self.owed.clear();
-        self.offered.clear();
+        self.empty()
+    }
+
+    /// Nothing waits any more. Returns the values that did.
+    fn empty(&mut self) -> Vec<Offer<V>> {
+        // All are out before a key is dropped, whose code may panic.
+        let (_owed, _offered, changes) = (
+            mem::take(&mut self.owed),
+            mem::take(&mut self.offered),
+            mem::take(&mut self.changes),
+        );
         // One by one: a map that once was full would keep its room.
-        mem::take(&mut self.changes)
-            .into_values()
-            .filter_map(|change| change.put)
-            .collect()
+        changes.into_values().filter_map(|change| change.put).collect()
     }
 
     /// Whether the key must not be read.
@@ -473,13 +479,8 @@ impl<K: Key, V> Queue<K, V> {
     pub(super) fn give_up(&mut self) -> Vec<Offer<V>> {
         self.clear = None;
         self.forget_tags();
-        self.owed.clear();
-        self.offered.clear();
         self.is_draining = false;
-        mem::take(&mut self.changes)
-            .into_values()
-            .filter_map(|change| change.put)
-            .collect()
+        self.empty()
     }
 
     /// The tier works again, as its reads say: what waits need not wait longer. Returns whether something did.
@@ -736,5 +737,38 @@ mod tests {
             }
         }
         assert!(panics > 100, "{panics}");
+    }
+
+    /// One that panics when it is dropped, once.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    struct Bomb(u64);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if FUSE.replace(usize::MAX) == 0 {
+                panic!("told to panic");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_behind_a_clear_though_a_keys_drop_panics() {
+        for gives_up in [false, true] {
+            let mut queue: Queue<Bomb, u64> =
+                Queue::new(9, (Duration::ZERO, Duration::ZERO), Arc::new(SystemTime::now));
+            for key in 0..3 {
+                drop(queue.owe(Bomb(key), Some(offer()), SystemTime::now()));
+                drop(queue.offer(Bomb(key + 5), offer(), Instant::now()));
+            }
+            FUSE.set(0);
+            let ended = catch_unwind(AssertUnwindSafe(|| match gives_up {
+                true => drop(queue.give_up()),
+                false => drop(queue.owe_clear(SystemTime::now())),
+            }));
+            assert!(ended.is_err(), "it has panicked");
+            queue.validate();
+            assert!(!queue.has_change(&Bomb(1)) && !queue.has_change(&Bomb(6)));
+            assert_eq!(queue.clear.is_some(), !gives_up);
+        }
     }
 }

@@ -31,8 +31,8 @@ pub struct TierSettings {
     /// A clear that takes longer counts as failed and begins anew. 30 s.
     pub clear_timeout: Duration,
     /// At most so many keys wait for one tier. Over it a fetched value is dropped, and where deletions alone are more, the tier
-    /// is cleared. Where there is a [`weigher`](super::super::CacheBuilder::weigher), what waits for all tiers together weighs no more than the cache's
-    /// capacity either: a fetched value beyond it is dropped, and one that was inserted is deleted there instead. 65,536.
+    /// is cleared. Where there is a [`weigher`](super::super::CacheBuilder::weigher), what waits for a tier weighs no more than the cache's
+    /// capacity either, but for one that is heavier alone: a fetched value beyond it is dropped, and one that was inserted is deleted there instead. 65,536.
     pub max_owed: usize,
     /// So many failed reads in a row, and the tier is not asked for a while. 5.
     pub failures_to_open: u32,

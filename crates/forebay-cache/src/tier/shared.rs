@@ -23,7 +23,7 @@ pub(crate) type FindRuntime = Arc<dyn Fn() -> Option<Handle> + Send + Sync>;
 /// What an entry weighs.
 pub(crate) type Weigher<K, V> = Arc<dyn Fn(&K, Option<&V>) -> u32 + Send + Sync>;
 
-/// By what values are weighed that wait for tiers, and what they may weigh together.
+/// By what values are weighed that wait for a tier, and what they may weigh together.
 pub(crate) struct Scales<K, V> {
     pub(crate) weigher: Weigher<K, V>,
     pub(crate) max: u64,
@@ -35,8 +35,6 @@ pub(super) struct Shared<K, V> {
     pub(super) settings: TierSettings,
     /// None: their number is bound enough.
     pub(super) scales: Option<Scales<K, V>>,
-    /// What waits for all tiers together weighs so much.
-    pub(super) waiting: Arc<AtomicU64>,
     /// Told whenever something was acknowledged or given up.
     pub(super) settling: Notify,
     /// No handle is left.
@@ -50,6 +48,8 @@ pub(super) struct Level<K, V> {
     pub(super) counters: Counters,
     /// Ends the pause of the task that empties its queue.
     pub(super) wake: Notify,
+    /// What waits for it weighs so much.
+    pub(super) waiting: Arc<AtomicU64>,
     pub(super) breaker: Breaker,
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -21,7 +22,7 @@ use super::stats::{Counters, TierStats, add};
 use super::stripes::Stripes;
 use super::{Grant, Kept, Lease, Tier, TierError};
 use forebay_batch::load::Key;
-use forebay_batch::panics::quietly;
+use forebay_batch::panics::{or_message, quietly};
 
 /// So many leases are asked for at a time.
 const LEASES_A_REQUEST: usize = 512;
@@ -142,6 +143,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             tier,
             counters: Counters::default(),
             wake: Notify::new(),
+            waiting: Arc::default(),
             breaker: Breaker::new(settings.failures_to_open, settings.pause),
         });
         let shared = Arc::new(Shared {
@@ -152,7 +154,6 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             }),
             settings,
             scales,
-            waiting: Arc::default(),
             settling: Notify::new(),
             is_closed: AtomicBool::new(false),
             runtime,
@@ -298,17 +299,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 .enumerate()
                 .filter(|(at, _)| Some(*at) != leasing)
             {
-                let Some(held) = shared.hold(at, &keys[place], kept) else {
-                    continue;
-                };
-                let offer = Offer {
-                    kept: kept.clone(),
-                    until: now + keep_for,
-                    since: before.moments[at],
-                    lease: None,
-                    held,
-                };
-                offers.push((place, offer));
+                let until = now + keep_for;
+                let offer = shared.offer(at, &keys[place], || kept.clone(), until, before.moments[at]);
+                offers.extend(offer.map(|offer| (place, offer)));
             }
         }
         let mut left = Vec::new();
@@ -354,15 +347,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let until = Instant::now() + keep_for.min(CENTURY);
         let kept = std::iter::repeat_n(kept, self.shared().levels.len());
         let moments = before.moments.iter().enumerate().rev();
-        let offer = |(kept, (at, since)): (Kept<V>, (usize, &u64))| {
-            Some(Offer {
-                held: self.shared().hold(at, &key, &kept)?,
-                kept,
-                until,
-                since: *since,
-                lease: None,
-            })
-        };
+        let offer =
+            |(kept, (at, since)): (Kept<V>, (usize, &u64))| self.shared().offer(at, &key, || kept, until, *since);
         let offers = kept.zip(moments).map(offer).collect();
         Prepared { key, offers }
     }
@@ -468,30 +454,13 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let shared = &handle.shared;
         let numbers: Vec<u64> = shared.state.lock().queues.iter().map(Queue::latest).collect();
         // Where no runtime was at hand when it was asked.
-        shared.drain_all();
+        shared.drain_all((shared.runtime)());
         async move {
-            let shared = &handle.shared;
-            loop {
-                let mut told = std::pin::pin!(shared.settling.notified());
-                // Before the look, so that what happens after it is heard of.
-                told.as_mut().enable();
-                let is_settled = {
-                    let state = shared.state.lock();
-                    state
-                        .queues
-                        .iter()
-                        .zip(&numbers)
-                        .all(|(queue, number)| queue.is_settled(*number))
-                };
-                if is_settled {
-                    return;
-                }
-                // The one that emptied a queue may be gone, with its runtime.
-                shared.drain_all();
-                told.await;
-                // One that is shutting down drops what is begun at once, and tells so.
-                tokio::task::yield_now().await;
-            }
+            let is_settled = |state: &State<K, V>| {
+                let mut queues = state.queues.iter().zip(&numbers);
+                queues.all(|(queue, number)| queue.is_settled(*number))
+            };
+            handle.shared.until(is_settled).await;
         }
     }
 
@@ -605,35 +574,84 @@ impl TierSettings {
 }
 
 impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
-    /// The weight of a value that is to wait for the tier at this place; none where as much waits as may. Runs the user's weigher.
-    fn hold(&self, at: usize, key: &K, kept: &Kept<V>) -> Option<Held> {
-        let Some(scales) = &self.scales else {
-            return Held::of(&self.waiting, 0, u64::MAX);
+    /// A value that is to wait for the tier at this place; none where as much waits as may, or the user's code panics: its weigher runs here, and its
+    /// `Clone`.
+    fn offer(
+        &self,
+        at: usize,
+        key: &K,
+        kept: impl FnOnce() -> Kept<V>,
+        until: Instant,
+        since: u64,
+    ) -> Option<Offer<V>> {
+        let level = &self.levels[at];
+        let make = || {
+            let kept = kept();
+            let (weight, max) = match &self.scales {
+                None => (0, u64::MAX),
+                Some(scales) => {
+                    let said = kept.details.as_ref().and_then(|details| details.weight);
+                    let weight = said.unwrap_or_else(|| (scales.weigher)(key, kept.value.as_ref()));
+                    (u64::from(weight), scales.max)
+                }
+            };
+            let held = Held::of(&level.waiting, weight, max)?;
+            Some(Offer {
+                kept,
+                until,
+                since,
+                lease: None,
+                held,
+            })
         };
-        let said = kept.details.as_ref().and_then(|details| details.weight);
-        let weight = said.unwrap_or_else(|| (scales.weigher)(key, kept.value.as_ref()));
-        let held = Held::of(&self.waiting, u64::from(weight), scales.max);
-        if held.is_none() {
-            add(&self.levels[at].counters.dropped, 1);
+        let offer = or_message(make).ok().flatten();
+        if offer.is_none() {
+            add(&level.counters.dropped, 1);
         }
-        held
+        offer
+    }
+
+    /// Waits until that is so. Who waits has sent what nobody else sends.
+    async fn until(self: &Arc<Self>, is_so: impl Fn(&State<K, V>) -> bool) {
+        let mut runtime = (self.runtime)();
+        loop {
+            let mut told = std::pin::pin!(self.settling.notified());
+            // Before the look, so that what happens after it is heard of.
+            told.as_mut().enable();
+            if is_so(&self.state.lock()) {
+                return;
+            }
+            // The one that emptied a queue may be gone, with its runtime.
+            self.drain_all(runtime.clone());
+            let is_left = |queue: &Queue<K, V>| !queue.is_draining && !queue.is_settled(queue.latest());
+            if self.state.lock().queues.iter().any(is_left) {
+                // And so may the one be that was named for it.
+                runtime = Handle::try_current().ok();
+            }
+            told.await;
+            // One that is shutting down drops what is begun at once, and tells so.
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Starts the tasks that empty the queues in which something waits, where none does.
-    fn drain_all(self: &Arc<Self>) {
+    fn drain_all(self: &Arc<Self>, runtime: Option<Handle>) {
         let mut to_drain = Vec::new();
         for (at, queue) in self.state.lock().queues.iter_mut().enumerate() {
             to_drain.extend(begin_draining(queue, at));
         }
-        self.drain(to_drain);
+        self.drain_in(runtime, to_drain);
     }
 
     /// Starts the tasks that empty these queues. Not under the lock: a runtime that has shut down drops the task at once.
     fn drain(self: &Arc<Self>, to_drain: Vec<usize>) {
-        if to_drain.is_empty() {
-            return;
+        if !to_drain.is_empty() {
+            self.drain_in((self.runtime)(), to_drain);
         }
-        match (self.runtime)() {
+    }
+
+    fn drain_in(self: &Arc<Self>, runtime: Option<Handle>, to_drain: Vec<usize>) {
+        match runtime {
             Some(runtime) => {
                 for at in to_drain {
                     drain::begin(self, at, &runtime);
@@ -650,20 +668,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
     }
 
     /// Waits until the tier has heard of what was written of these keys.
-    async fn heard(&self, at: usize, keys: &[K]) {
-        loop {
-            let mut told = std::pin::pin!(self.settling.notified());
-            // Before the look, so that what happens after it is heard of.
-            told.as_mut().enable();
-            let bars = {
-                let queue = &self.state.lock().queues[at];
-                keys.iter().any(|key| queue.is_barred(key))
-            };
-            if !bars {
-                return;
-            }
-            told.await;
-        }
+    async fn heard(self: &Arc<Self>, at: usize, keys: &[K]) {
+        self.until(|state| !keys.iter().any(|key| state.queues[at].is_barred(key)))
+            .await;
     }
 
     /// What one tier has of the wanted keys and may be used, by their places. A tier that answers in time is read to the end, however many keys

@@ -139,20 +139,75 @@ fn who_waits_has_it_sent_though_the_runtime_that_was_sending_it_ends() {
     assert!(settled.is_ok());
 }
 
+/// The one that was named for it has ended long ago.
+#[tokio::test(start_paused = true)]
+async fn who_waits_has_it_sent_though_the_runtime_for_it_has_ended() {
+    let fake = Fake::new("tier");
+    let ended = std::thread::spawn(|| {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.handle().clone()
+    });
+    let ended = ended.join().unwrap();
+    let tier = Arc::clone(&fake) as Arc<dyn Tier<u64, u64>>;
+    let tiers = Tiers::new(vec![tier], settings(), None, Arc::new(move || Some(ended.clone())));
+    fake.keep(1, kept(1, epoch()));
+    drop(tiers.invalidate(1, By::This));
+    let settled = tokio::time::timeout(ms(60_000), tiers.settled()).await;
+    assert_eq!((settled, fake.value(1)), (Ok(()), None));
+}
+
+/// Ways to weigh values by what they are, of which those together that wait for a tier weigh at most 100.
+fn by_value(panics_at: u64) -> Scales<u64, u64> {
+    Scales {
+        weigher: Arc::new(move |_: &u64, value: Option<&u64>| {
+            let value = *value.unwrap_or(&0);
+            assert_ne!(value, panics_at, "told to panic");
+            value as u32
+        }),
+        max: 100,
+    }
+}
+
+fn weighed(fakes: &[&Arc<Fake>], scales: Scales<u64, u64>) -> Tiers<u64, u64> {
+    let tiers = fakes.iter().map(|fake| Arc::clone(fake) as Arc<dyn Tier<u64, u64>>);
+    let runtime = Arc::new(|| Handle::try_current().ok());
+    Tiers::new(tiers.collect(), settings(), Some(scales), runtime)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_one_tier_does_not_weigh_on_another() {
+    let (upper, lower) = (Fake::new("upper"), Fake::new("lower"));
+    let tiers = weighed(&[&upper, &lower], by_value(0));
+    tiers.fill_with(put(1, 60, epoch()));
+    tiers.settled().await;
+    assert_eq!((upper.value(1), lower.value(1)), (Some(60), Some(60)));
+    lower.changes(Mood::Hangs);
+    for key in 2..30 {
+        tiers.insert_with(put(key, 60, epoch()));
+        settle().await;
+        assert_eq!(upper.value(key), Some(60), "{key}");
+    }
+    lower.changes(Mood::Works);
+    tiers.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_weigher_that_panics_costs_what_is_kept_of_its_value_alone() {
+    let (upper, lower) = (Fake::new("upper"), Fake::new("lower"));
+    let tiers = weighed(&[&upper, &lower], by_value(3));
+    for key in 1..5 {
+        lower.keep(key, kept(key, epoch()));
+    }
+    assert_eq!(read(&tiers, &[1, 2, 3, 4]).await, [1, 2, 3, 4].map(Some));
+    tiers.settled().await;
+    let above: Vec<_> = (1..5).map(|key| upper.value(key)).collect();
+    assert_eq!(above, [Some(1), Some(2), None, Some(4)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_waits_of_values_weighs_no_more_than_it_may() {
     let fake = Fake::new("slow");
-    let scales = Scales {
-        weigher: Arc::new(|_: &u64, value: Option<&u64>| *value.unwrap_or(&0) as u32),
-        max: 100,
-    };
-    let tier = Arc::clone(&fake) as Arc<dyn Tier<u64, u64>>;
-    let tiers = Tiers::new(
-        vec![tier],
-        settings(),
-        Some(scales),
-        Arc::new(|| Handle::try_current().ok()),
-    );
+    let tiers = weighed(&[&fake], by_value(0));
     for key in [2, 3] {
         fake.keep(key, kept(1, epoch()));
     }
