@@ -46,7 +46,7 @@ use crate::sharing::ask::Answer;
 
 /// Beside its bytes an answer takes about so many: its place in the cache, its tags and the table of them, and what the allocator needs for each of
 /// its eight pieces. As `lab query-cache` measures it, of answers that hang on one row.
-const OVERHEAD_BYTES: usize = 464;
+const OVERHEAD_BYTES: usize = 484;
 
 /// Answers that are remembered, of all databases of a proxy. Clones are handles to the same.
 #[derive(Clone)]
