@@ -558,13 +558,15 @@ impl Drop for Grenade {
     }
 }
 
+fn with_one_reader(database: &Database) -> Sqlite {
+    let builder = Sqlite::builder(database.path().join("test.db"));
+    builder.max_readers(1).open().unwrap()
+}
+
 #[tokio::test]
 async fn a_value_that_panics_when_dropped_harms_no_other_reader() {
     let database = Database::new(PEOPLE);
-    let sqlite = Sqlite::builder(database.path().join("test.db"))
-        .max_readers(1)
-        .open()
-        .unwrap();
+    let sqlite = with_one_reader(&database);
     let dropped = Arc::new(AtomicUsize::new(0));
     let of_value = Arc::clone(&dropped);
     let (let_go, wait) = std::sync::mpsc::channel::<()>();
@@ -589,10 +591,7 @@ async fn a_value_that_panics_when_dropped_harms_no_other_reader() {
 #[tokio::test]
 async fn what_a_row_panics_with_harms_no_other_reader() {
     let database = Database::new(PEOPLE);
-    let sqlite = Sqlite::builder(database.path().join("test.db"))
-        .max_readers(1)
-        .open()
-        .unwrap();
+    let sqlite = with_one_reader(&database);
     let dropped = Arc::new(AtomicUsize::new(0));
     let of_panic = Arc::clone(&dropped);
     let loader: Loader<i64, i64, ReadError> = Loader::new(one_row_with(&sqlite, "SELECT ?1", move |_| {

@@ -80,15 +80,14 @@ async fn without_handles_what_works_is_done() {
     assert_eq!(Arc::strong_count(&fake), 1);
 }
 
+/// One whose clock stands still.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().start_paused(true).build().unwrap()
+}
+
 #[test]
 fn what_a_runtime_left_undone_the_next_one_does() {
-    let runtime = || {
-        Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap()
-    };
     let fake = Fake::new("slow");
     let first = runtime();
     let tiers = first.block_on(async {
@@ -114,13 +113,6 @@ fn what_a_runtime_left_undone_the_next_one_does() {
 
 #[test]
 fn who_waits_has_it_sent_though_the_runtime_that_was_sending_it_ends() {
-    let runtime = || {
-        Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap()
-    };
     let fake = Fake::new("slow");
     let (first, second) = (runtime(), runtime());
     let tiers = first.block_on(async {
