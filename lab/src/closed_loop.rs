@@ -187,8 +187,9 @@ pub(crate) struct Seen {
     /// Of the timed part.
     pub(crate) calls: u64,
     pub(crate) seconds: f64,
-    /// Calls that shared a batch; none where the system has no batches.
-    pub(crate) shared: Option<f64>,
+    /// Batches that began in the timed part; none where the system has no batches. In a moment of a tiny run none may begin,
+    /// and calls of one that began before end.
+    pub(crate) batches: Option<u64>,
     pub(crate) allocations_a_call: f64,
     pub(crate) bytes_a_call: f64,
     /// Median and 99th percentile of the calls that were sampled, if any was.
@@ -242,7 +243,7 @@ pub(crate) fn run(
         callers,
         calls: calls[usize::from(TIMED)],
         seconds: took.as_secs_f64(),
-        shared: (batches_timed > 0).then(|| calls[usize::from(TIMED)] as f64 / batches_timed as f64),
+        batches: batches.map(|_| batches_timed),
         allocations_a_call: allocated.allocations as f64 / calls_watched,
         bytes_a_call: allocated.bytes as f64 / calls_watched,
         latency_us: (!took_ns.is_empty()).then(|| (quantile_us(0.50), quantile_us(0.99))),
@@ -265,11 +266,12 @@ impl Seen {
             readings.push(Reading::new(LATENCY_P99, "µs", p99));
         }
         // What shares nothing and asks for nothing is the bare limit: no figure could be a multiple of it.
-        if self.shared.is_some() || self.allocations_a_call > 0.0 {
+        if self.batches.is_some() || self.allocations_a_call > 0.0 {
             readings.push(Reading::new(ALLOCATIONS, words.of_each, self.allocations_a_call));
             readings.push(Reading::new(ALLOCATED, words.bytes_of_each, self.bytes_a_call));
         }
-        if let Some(shared) = self.shared {
+        if let Some(batches) = self.batches.filter(|batches| *batches > 0) {
+            let shared = self.calls as f64 / batches as f64;
             readings.push(Reading::new(SHARED, words.of_a_batch, shared));
         }
         readings
@@ -288,6 +290,13 @@ pub(crate) struct Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WORDS: Words = Words {
+        a_second: "calls/s",
+        of_each: "a call",
+        bytes_of_each: "bytes/call",
+        of_a_batch: "calls",
+    };
 
     /// Yields and answers, but not always rightly.
     #[derive(Clone)]
@@ -329,22 +338,40 @@ mod tests {
         let seen = seen(&Odd::new()).unwrap();
         assert!(seen.seconds >= 0.040 && seen.calls > 0, "{seen:?}");
         // A batch a call, but for the one of each caller that the part's begin cuts in two; more when we look late.
-        let calls = seen.calls as f64;
-        let batches = seen.shared.map_or(0.0, |shared| calls / shared);
-        assert!(batches + 3.1 >= calls, "{seen:?}");
+        assert!(seen.batches.unwrap() + 3 >= seen.calls, "{seen:?}");
         // On a busy machine none of the few calls may be one that is sampled.
         if let Some((p50, p99)) = seen.latency_us {
             assert!(p50 > 0.0 && p50 <= p99, "{seen:?}");
         }
-        let words = Words {
-            a_second: "calls/s",
-            of_each: "a call",
-            bytes_of_each: "bytes/call",
-            of_a_batch: "calls",
-        };
-        let readings = seen.readings(&words);
+        let readings = seen.readings(&WORDS);
         assert_eq!(readings[0].value, seen.calls as f64 / seen.seconds);
         assert!(readings.iter().all(|reading| reading.metric != TIME), "not one caller");
+    }
+
+    #[test]
+    fn what_has_batches_tells_what_it_asks_the_heap_for_even_if_that_is_nothing() {
+        let told = |batches| {
+            let seen = Seen {
+                callers: 2,
+                calls: 100,
+                seconds: 1.0,
+                batches,
+                allocations_a_call: 0.0,
+                bytes_a_call: 0.0,
+                latency_us: None,
+            };
+            let readings = seen.readings(&WORDS);
+            let value = |metric| {
+                readings
+                    .iter()
+                    .find(|reading| reading.metric == metric)
+                    .map(|reading| reading.value)
+            };
+            (value(ALLOCATIONS), value(SHARED))
+        };
+        assert_eq!(told(Some(10)), (Some(0.0), Some(10.0)));
+        assert_eq!(told(Some(0)), (Some(0.0), None), "no batch began in that moment");
+        assert_eq!(told(None), (None, None), "the bare limit");
     }
 
     #[test]

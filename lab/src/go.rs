@@ -147,8 +147,7 @@ fn seen(callers: u32, printed: &Printed) -> Result<Seen, Failure> {
         callers,
         calls: printed.calls,
         seconds: printed.seconds,
-        // In a moment of a tiny run no batch may begin, and calls of one that began before end.
-        shared: (printed.batches > 0).then(|| calls / printed.batches as f64),
+        batches: Some(printed.batches),
         allocations_a_call: printed.allocations as f64 / calls,
         bytes_a_call: printed.bytes as f64 / calls,
         latency_us: (printed.p99_us > 0.0).then_some((printed.p50_us, printed.p99_us)),
@@ -173,7 +172,7 @@ mod tests {
         assert!(seen("{\"calls\":1}", 7).is_err());
         assert!(seen("{\"processors\":2,\"calls\":1}", 7).is_err());
         let seen = seen(&line(2, 100), 7).unwrap();
-        assert_eq!((seen.callers, seen.calls, seen.shared), (7, 100, Some(10.0)));
+        assert_eq!((seen.callers, seen.calls, seen.batches), (7, 100, Some(10)));
         assert_eq!((seen.allocations_a_call, seen.bytes_a_call), (0.5, 4.0));
         assert_eq!(seen.latency_us, Some((1.5, 9.0)));
     }
