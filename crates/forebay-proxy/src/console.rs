@@ -389,8 +389,10 @@ impl Console {
                         Some(company.settings_named().join(", ")).filter(|names| !names.is_empty()),
                         some(counted.remembered),
                         match pool.remembers() {
-                            true => (plan.why_not_remembered().or_else(of_session))
-                                .or_else(|| pool.listener()?.why_not(&plan.tables(), plan.max_lag())),
+                            true => (plan.why_not_remembered().or_else(of_session)).or_else(|| {
+                                pool.listener()?
+                                    .why_not(&plan.may_be_remembered(false)?.tables, plan.max_lag())
+                            }),
                             false => Some("nothing is remembered: there is no memory for it".to_owned()),
                         },
                     ];

@@ -6,6 +6,7 @@
 //! statement changes also: no trigger of the user's, no foreign key that changes another table with it, nothing that is looked at only
 //! when the transaction ends, no expression that calls what is not reviewed. Whose name stands for something else as well is refused for it.
 //!
+//! What a read names may be a view, have row security, or call what is not reviewed, and be [followed](super::followed) still.
 //! What of all this hangs on the table alone is told by a *mark*: while the mark is the same, nothing of it has changed.
 
 use std::fmt::Write;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use forebay_sql::{ChangeKind, Effect, Touches, called, names};
 
+use super::followed::{CALLED, Followed, Needs, POLICY, SECURED, Told, VIEW};
 use super::reviewed::{is_of_the_time, is_reviewed, may_stand_in_a_table, unsteady};
 use crate::frames;
 use crate::memory::key::{COLUMNS, Key};
@@ -92,19 +94,24 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
     let unsteady = list(unsteady().iter().copied());
     let mut text = format!(
         "SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
-         SELECT 'the function ' || p.proname, '' FROM pg_proc p WHERE p.proname = ANY({names}) \
+         SELECT CASE p.provolatile WHEN 'v' THEN 'the function ' ELSE '{CALLED}' END || p.proname, '' FROM pg_proc p WHERE p.proname = ANY({names}) \
          AND (p.oid >= 16384 OR (p.provolatile = 'v' AND NOT p.proname = ANY({unsteady})) OR p.proname = ANY({unreviewed})) \
-         UNION ALL SELECT 'the relation ' || c.relname || CASE \
-         WHEN c.relkind NOT IN ('r', 'p') THEN ', which is no table' WHEN c.relpersistence <> 'p' THEN ', which is not logged' \
-         WHEN c.relrowsecurity THEN ', which has row security' WHEN c.relhasrules THEN ', which has rules' \
-         ELSE ', which has a type or a storage of its own, or foreign parts' END, '' \
-         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = ANY({names}) \
-         AND c.relkind NOT IN ('i', 'I', 't', 'c') AND c.relpersistence <> 't' AND n.nspname <> 'information_schema' \
-         AND (c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relrowsecurity OR c.relhasrules \
-         OR (c.relkind = 'r' AND c.relam <> 2) OR (c.relhassubclass AND EXISTS (SELECT FROM pg_foreign_table)) \
+         UNION ALL SELECT CASE WHEN c.relkind NOT IN ('r', 'p', 'v') THEN 'the relation ' || c.relname || ', which is no table' \
+         WHEN c.relpersistence <> 'p' THEN 'the relation ' || c.relname || ', which is not logged' \
+         WHEN c.relhasrules AND c.relkind <> 'v' THEN 'the relation ' || c.relname || ', which has rules' \
+         WHEN c.is_odd THEN 'the relation ' || c.relname || ', which has a type or a storage of its own, or foreign parts' \
+         WHEN c.relkind = 'v' THEN '{VIEW}' || c.relname ELSE '{SECURED}' || c.relname END, \
+         CASE WHEN c.relkind = 'v' AND NOT c.is_odd THEN pg_get_viewdef(c.oid) ELSE '' END \
+         FROM (SELECT c.oid, c.relname, c.relnamespace, c.relkind, c.relpersistence, c.relrowsecurity, c.relhasrules, \
+         ((c.relkind = 'r' AND c.relam <> 2) OR (c.relhassubclass AND EXISTS (SELECT FROM pg_foreign_table)) \
          OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem \
          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND t.oid >= 16384 \
-         AND t.typtype <> 'e' AND e.typtype IS DISTINCT FROM 'e')) \
+         AND t.typtype <> 'e' AND e.typtype IS DISTINCT FROM 'e')) AS is_odd FROM pg_class c WHERE c.relname = ANY({names})) c \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.relkind NOT IN ('i', 'I', 't', 'c') AND c.relpersistence <> 't' AND n.nspname <> 'information_schema' \
+         AND (c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relrowsecurity OR c.relhasrules OR c.is_odd) \
+         UNION ALL SELECT '{POLICY}' || c.relname, coalesce(pg_get_expr(y.polqual, y.polrelid), 'true') \
+         FROM pg_policy y JOIN pg_class c ON c.oid = y.polrelid WHERE c.relname = ANY({names}) AND c.relrowsecurity AND y.polcmd IN ('r', '*') \
          UNION ALL SELECT 'the type ' || t.typname, '' FROM pg_type t WHERE t.typname = ANY({names}) AND t.oid >= 16384 \
          AND t.typtype <> 'e' AND t.typcategory <> 'A' AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c') \
          UNION ALL SELECT DISTINCT 'named', CAST(c.relname AS text) FROM pg_class c \
@@ -181,6 +188,14 @@ pub(crate) enum Found {
         /// Of the table whose rows it is restricted to.
         key: Option<Key>,
     },
+    /// It goes alone; what it reads is [followed](super::followed).
+    Followed {
+        /// Why, in words that follow "it names".
+        matter: String,
+        needs: Needs,
+        /// As above, and those of all names in the definitions that it uses.
+        tables: Arc<[Arc<str>]>,
+    },
     /// What is, in words that follow "it names".
     Matter(String),
 }
@@ -190,8 +205,10 @@ pub(crate) fn is_of_the_catalog(name: &str) -> bool {
     (name.starts_with("pg_") && name != "pg_catalog") || name == "information_schema"
 }
 
-/// What these rows say.
-pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
+/// What these rows say, the answer to the last that was asked about what is followed.
+pub(crate) fn found(followed: &Followed, rows: &[(String, String)]) -> Found {
+    let touches = &followed.touches;
+    let mut told = Told::default();
     let (mut marked, mut draws, mut inherits, mut key) = (None, false, false, None);
     let mut tables = Vec::new();
     let finds_rows = matches!(&touches.effect, Effect::Changes(change) if change.finds_rows);
@@ -218,8 +235,22 @@ pub(crate) fn found(touches: &Touches, rows: &[(String, String)]) -> Found {
                 }
                 draws |= called.iter().any(|name| name == super::reviewed::DRAWING);
             }
+            kind if told.take(kind) => {}
             matter => return Found::Matter(matter.to_owned()),
         }
+    }
+    if let Some(matter) = followed.matter() {
+        return Found::Matter(matter.to_owned());
+    }
+    if let Some(matter) = told.matter.take() {
+        return match touches.effect {
+            Effect::Reads => Found::Followed {
+                matter,
+                needs: followed.needs(told),
+                tables: tables.into(),
+            },
+            Effect::Changes(_) => Found::Matter(matter),
+        };
     }
     if matches!(touches.effect, Effect::Changes(_)) && marked.is_none() {
         return Found::Matter("a table that is not there".to_owned());
@@ -317,6 +348,7 @@ mod tests {
             key: None,
         };
         let marked = ("mark", "16400 700");
+        let found = |touches: &Touches, rows: &[(String, String)]| found(&Followed::of(touches), rows);
         assert_eq!(found(&insert, &rows(&[marked])), harmless(false));
         assert_eq!(found(&insert, &rows(&[marked, ("identity", "")])), harmless(true));
         let told = found(
@@ -344,9 +376,19 @@ mod tests {
             &[marked, ("default", "'open")],
             &[marked, ("expression", "(nextval('s'::regclass) > 0)")],
             &[marked, ("expression", "f(a)")],
+            &[marked, ("view t", "SELECT a FROM u")],
+            &[marked, ("secured t", "")],
         ] {
             assert!(matches!(found(&insert, &rows(other)), Found::Matter(_)), "{other:?}");
         }
+        let read = touches("SELECT a FROM t").unwrap();
+        let told = found(
+            &read,
+            &rows(&[("view t", "SELECT a FROM u"), ("named", "u"), ("key", "23 a")]),
+        );
+        assert!(matches!(told, Found::Followed { tables, .. } if tables.iter().map(|name| &**name).eq(["u"])));
+        let worse = rows(&[("view t", "SELECT a FROM u"), ("the function f", "")]);
+        assert_eq!(found(&read, &worse), Found::Matter("the function f".to_owned()));
         for (name, is) in [
             ("pg_class", true),
             ("information_schema", true),

@@ -6,7 +6,8 @@ use bytes::{Buf, Bytes};
 use forebay_sql::Effect;
 
 use super::company::Company;
-use super::facts::{self, Terms};
+use super::facts::{self, Found, Terms};
+use super::followed::{Followed, LOOKS_MAX};
 use super::plan::Plan;
 use super::trip::{Lost, fill, undo};
 use crate::frames::{self, HEADER_BYTES};
@@ -29,8 +30,21 @@ pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -
             rows.and_then(|rows| rows.first()?.1.parse().ok())
         }
     };
-    let rows = ask_texts(server, &facts::ask(touches, table, plan.restricted_to())).await?;
-    plan.learn(rows.map(|rows| facts::found(touches, &rows)));
+    let mut followed = Followed::of(touches);
+    let mut looks = 0;
+    let found = loop {
+        let rows = ask_texts(server, &facts::ask(&followed.touches, table, plan.restricted_to())).await?;
+        looks += 1;
+        match rows {
+            Some(rows) if followed.take(&rows) => {
+                if looks == LOOKS_MAX {
+                    break Some(Found::Matter("views of views without an end".to_owned()));
+                }
+            }
+            rows => break rows.map(|rows| facts::found(&followed, &rows)),
+        }
+    };
+    plan.learn(found);
     Ok(())
 }
 

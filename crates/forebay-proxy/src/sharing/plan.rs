@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
+use super::followed::Needs;
 use super::restriction::{self, Given};
 use super::reviewed::{is_of_the_time, is_reviewed, unsteady};
 use super::rules::{Ruled, Rules, TableName};
@@ -137,6 +138,12 @@ enum Learnt {
         tables: Arc<[Arc<str>]>,
         inherits: bool,
         key: Option<Arc<Key>>,
+    },
+    /// It is as in [`Found::Followed`].
+    Followed {
+        matter: String,
+        needs: Needs,
+        tables: Arc<[Arc<str>]>,
     },
     Matter(String),
 }
@@ -346,6 +353,7 @@ impl Plan {
                 inherits,
                 key: key.map(Arc::new),
             },
+            Some(Found::Followed { matter, needs, tables }) => Learnt::Followed { matter, needs, tables },
             Some(Found::Matter(what)) => Learnt::Matter(what),
         };
         let until = now_ms() + milliseconds(holds_for);
@@ -369,27 +377,53 @@ impl Plan {
         !self.is_long()
             && match &*self.learnt.lock() {
                 Learnt::Harmless { draws, .. } => !(keeps_numbers && *draws),
-                Learnt::Nothing | Learnt::Matter(_) => false,
+                Learnt::Nothing | Learnt::Followed { .. } | Learnt::Matter(_) => false,
             }
     }
 
     /// What its answer is of, where that may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share). What is learnt
     /// behind this changes nothing about it.
     pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> Option<Of> {
-        if self.kind() != Some(Kind::Read) || !self.is_steady() || self.tells_the_time() {
+        if self.kind() != Some(Kind::Read) || !self.is_steady() || self.hangs_on_the_time() {
             return None;
         }
         if self.answer_bytes.load(Ordering::Relaxed) > self.remembered_bytes_max() {
             return None;
         }
-        match &*self.learnt.lock() {
-            Learnt::Harmless { draws, tables, key, .. } => (!(keeps_numbers && *draws)).then(|| Of {
-                tables: Arc::clone(tables),
-                key: key.clone(),
+        let (tables, key) = match &*self.learnt.lock() {
+            Learnt::Harmless { draws, tables, key, .. } if !(keeps_numbers && *draws) => {
+                (Arc::clone(tables), key.clone())
+            }
+            // A column of a view is none of its table's, and a policy may look at other rows.
+            Learnt::Followed { needs, tables, .. } if self.lacks(needs).is_none() => (Arc::clone(tables), None),
+            _ => return None,
+        };
+        let depends_on = &self.ruled.depends_on;
+        Some(match depends_on.is_empty() {
+            true => Of {
+                tables,
+                key,
                 schema_changes: self.schema_changes(),
-            }),
-            Learnt::Nothing | Learnt::Matter(_) => None,
-        }
+            },
+            // These rows may be of any of them.
+            false => Of {
+                tables: tables.iter().chain(&**depends_on).cloned().collect(),
+                key: None,
+                schema_changes: self.schema_changes(),
+            },
+        })
+    }
+
+    /// What of this no rule allows, with the option that would, in words that follow "it names".
+    fn lacks(&self, needs: &Needs) -> Option<String> {
+        let lacking = [
+            (&needs.stable_functions, self.ruled.stable_functions, "stable_functions"),
+            (&needs.row_security, self.ruled.row_security, "row_security"),
+        ];
+        lacking.into_iter().find_map(|(need, is_allowed, option)| {
+            let need = need.as_ref().filter(|_| !is_allowed)?;
+            Some(format!("{need}, and no rule says {option}"))
+        })
     }
 
     /// The table, without its schema, whose rows it is restricted to.
@@ -402,18 +436,10 @@ impl Plan {
         restriction::row(self.restricted.as_ref()?, key, given)
     }
 
-    /// Whether its answer hangs on when it is asked, as far as its text tells.
-    pub(crate) fn tells_the_time(&self) -> bool {
+    /// Whether its answer hangs on when it is asked, as far as its text tells, and no rule says that this is of no matter.
+    fn hangs_on_the_time(&self) -> bool {
         let of = |name: &String| is_of_the_time(name);
-        self.touches.as_ref().is_ok_and(|touches| touches.names.iter().any(of))
-    }
-
-    /// The tables of all names in it, as far as is known.
-    pub(crate) fn tables(&self) -> Arc<[Arc<str>]> {
-        match &*self.learnt.lock() {
-            Learnt::Harmless { tables, .. } => Arc::clone(tables),
-            Learnt::Nothing | Learnt::Matter(_) => Arc::default(),
-        }
+        !self.ruled.stable_functions && self.touches.as_ref().is_ok_and(|touches| touches.names.iter().any(of))
     }
 
     /// How late the database's stream may be by what rules say; none: as for all.
@@ -429,6 +455,8 @@ impl Plan {
         }
         match (&*self.learnt.lock(), self.kind()) {
             (Learnt::Harmless { .. }, Some(Kind::Read)) => Does::Nothing,
+            // A rule believes that its functions are what they are declared to be.
+            (Learnt::Followed { needs, .. }, Some(Kind::Read)) if self.lacks(needs).is_none() => Does::Nothing,
             (
                 Learnt::Harmless {
                     inherits: false, key, ..
@@ -466,7 +494,7 @@ impl Plan {
         }
         match &*self.learnt.lock() {
             Learnt::Nothing => return Some("the catalog has not been asked about it".to_owned()),
-            Learnt::Matter(what) => return Some(format!("it names {what}")),
+            Learnt::Matter(what) | Learnt::Followed { matter: what, .. } => return Some(format!("it names {what}")),
             Learnt::Harmless { .. } => {}
         }
         if self.is_banned() {
@@ -493,12 +521,17 @@ impl Plan {
         if !self.is_steady() {
             return Some("it answers anew each time".to_owned());
         }
-        if self.tells_the_time() {
+        if self.hangs_on_the_time() {
             return Some("its answer hangs on the time".to_owned());
         }
         match &*self.learnt.lock() {
             Learnt::Nothing => return Some("the catalog has not been asked about it".to_owned()),
             Learnt::Matter(what) => return Some(format!("it names {what}")),
+            Learnt::Followed { needs, .. } => {
+                if let Some(lacking) = self.lacks(needs) {
+                    return Some(format!("it names {lacking}"));
+                }
+            }
             Learnt::Harmless { .. } => {}
         }
         let most = self.remembered_bytes_max();
@@ -681,6 +714,12 @@ mod tests {
         assert!(!plan.is_due(0), "it was asked about just now");
         plan.doubt();
         assert!(!plan.may_share(false) && plan.is_due(0));
+        plan.learn(Some(Found::Followed {
+            matter: "the relation v, which is no table".to_owned(),
+            needs: Needs::default(),
+            tables: Arc::default(),
+        }));
+        assert!(!plan.may_share(false), "what is followed goes alone");
         plan.learn(Some(Found::Matter("the trigger audit".to_owned())));
         assert!(!plan.may_share(false));
         assert_eq!(plan.why_not().as_deref(), Some("it names the trigger audit"));

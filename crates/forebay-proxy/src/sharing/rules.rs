@@ -54,6 +54,13 @@ pub struct Rule {
     pub max_answer: Option<u64>,
     /// A read may be answered from memory inside of a transaction too, under READ COMMITTED and as long as that has only read.
     pub in_transactions: Option<bool>,
+    /// A read is remembered though it calls functions that are not known to hang on their arguments and the tables that it names alone, or tells the time:
+    /// what is declared to change nothing.
+    pub stable_functions: Option<bool>,
+    /// A read of tables that have row security is remembered.
+    pub row_security: Option<bool>,
+    /// Tables on which answers hang beside those that are known.
+    pub depends_on: Option<Vec<TableName>>,
 }
 
 /// A table, with its schema or without.
@@ -162,6 +169,12 @@ pub(crate) struct Ruled {
     pub(crate) max_answer: Option<u64>,
     /// Also inside of a transaction.
     pub(crate) in_transactions: bool,
+    /// Also where it calls functions that are not reviewed, or tells the time.
+    pub(crate) stable_functions: bool,
+    /// Also where there is row security.
+    pub(crate) row_security: bool,
+    /// Tables that it does not name, without their schemas.
+    pub(crate) depends_on: Arc<[Arc<str>]>,
     counts: Arc<[RuleCounts]>,
     /// The rules that are of it, by their places.
     own: Vec<usize>,
@@ -266,6 +279,9 @@ impl Rule {
             capacity,
             max_answer,
             in_transactions,
+            stable_functions,
+            row_security,
+            depends_on,
         } = self;
         let said = [
             batch.map(|batch| match batch.is_zero() {
@@ -291,6 +307,18 @@ impl Rule {
             in_transactions.map(|inside| match inside {
                 true => "are answered from memory inside of transactions too".to_owned(),
                 false => "are not answered from memory inside of transactions".to_owned(),
+            }),
+            stable_functions.map(|allowed| match allowed {
+                true => "are remembered though they call stable functions or tell the time".to_owned(),
+                false => "are not remembered if they call stable functions or tell the time".to_owned(),
+            }),
+            row_security.map(|allowed| match allowed {
+                true => "are remembered under row security".to_owned(),
+                false => "are not remembered under row security".to_owned(),
+            }),
+            depends_on.as_ref().map(|tables| {
+                let tables: Vec<String> = tables.iter().map(|table| table.0.join(".")).collect();
+                format!("hang on {} too", tables.join(" and "))
             }),
         ];
         let of = [
@@ -382,11 +410,16 @@ impl Rules {
         let batch_by = first(|rule| rule.batch.is_some());
         let joins_by = first(|rule| rule.joins.is_some());
         let fresh_by = first(|rule| rule.fresh.is_some());
-        let inside_by = first(|rule| rule.in_transactions.is_some());
         let answer_by = first(|rule| rule.max_answer.is_some());
+        let says = |of: fn(&Rule) -> Option<bool>| own.iter().find_map(|at| of(&self.all[*at])) == Some(true);
+        let depends_on = own.iter().find_map(|at| self.all[*at].depends_on.as_ref());
+        let depends_on = depends_on.into_iter().flatten();
         Ruled {
+            stable_functions: says(|rule| rule.stable_functions),
+            row_security: says(|rule| rule.row_security),
+            depends_on: depends_on.filter_map(TableName::last).map(Arc::from).collect(),
             max_answer: answer_by.and_then(|at| self.all[at].max_answer),
-            in_transactions: inside_by.is_some_and(|at| self.all[at].in_transactions == Some(true)),
+            in_transactions: says(|rule| rule.in_transactions),
             windows: fresh_by.and_then(|at| self.all[at].windows()),
             room: fresh_by
                 .filter(|at| self.all[*at].capacity.is_some())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use forebay_proxy::pool::{Doubt, Rule};
+use forebay_proxy::pool::{Doubt, Rule, TableName};
 use forebay_proxy::{Invalidation, Listening};
 use serde::Deserialize;
 
@@ -67,6 +67,12 @@ pub struct RuleSettings {
     pub max_answer: Option<Size>,
     /// Whether memory answers inside of transactions too, under READ COMMITTED and before they write.
     pub in_transactions: Option<bool>,
+    /// Whether reads are remembered that call functions which are declared stable or immutable, or tell the time.
+    pub stable_functions: Option<bool>,
+    /// Whether reads of tables that have row security are remembered.
+    pub row_security: Option<bool>,
+    /// Tables on which answers hang beside those that statements name, as functions read them.
+    pub depends_on: Option<Vec<String>>,
 }
 
 /// By what remembered answers are known to be old.
@@ -131,6 +137,9 @@ pub(super) fn all(
         if !names.insert(&settings.name) {
             return Err(wrong("name", "is given twice"));
         }
+        let depends_on = settings.depends_on.as_ref();
+        let depends_on = depends_on.map(|tables| tables.iter().map(|table| table.parse()).collect());
+        let depends_on: Result<Option<Vec<TableName>>, _> = depends_on.transpose();
         let rule = Rule {
             name: settings.name.clone(),
             database: settings.database.clone(),
@@ -153,6 +162,9 @@ pub(super) fn all(
             capacity: settings.capacity.map(|Size(bytes)| bytes as u64),
             max_answer: settings.max_answer.map(|Size(bytes)| bytes as u64),
             in_transactions: settings.in_transactions,
+            stable_functions: settings.stable_functions,
+            row_security: settings.row_security,
+            depends_on: depends_on.map_err(|why| wrong("depends_on", why))?,
         };
         if rule.batch.is_some_and(|batch| batch > BATCH_MAX) {
             return Err(wrong("batch", "is longer than 1s: clients would wait for it"));
@@ -212,9 +224,21 @@ pub(super) fn all(
             (Some(_), Invalidation::Stream(_)) => {}
             (Some(_), _) => return Err(wrong("max_lag", "means something only with invalidate = \"stream\"")),
         }
-        let says_nothing = rule.batch.is_none() && rule.joins.is_none() && rule.fresh.is_none();
-        if says_nothing && rule.ignores_application.is_none() {
-            return Err(wrong("name", "says nothing: batch, join, fresh or application_name"));
+        // What is beside a hint is said by itself.
+        let says_something = rule.batch.is_some()
+            || rule.joins.is_some()
+            || rule.ignores_application.is_some()
+            || rule.fresh.is_some()
+            || rule.max_answer.is_some()
+            || rule.in_transactions.is_some()
+            || rule.stable_functions.is_some()
+            || rule.row_security.is_some()
+            || rule.depends_on.is_some();
+        if !says_something {
+            return Err(wrong(
+                "name",
+                "says nothing: neither batch, join, application_name nor fresh, or what is beside that",
+            ));
         }
         rules.push(rule);
     }

@@ -425,7 +425,9 @@ fn rules_say_something_of_something() {
     let rule = "[[rule]]\nname = \"visits\"\n";
     let proxy = of(&format!(
         "{rule}database = \"shop\"\nuser = \"ann\"\ntable = \"app.\\\"Visits\\\"\"\nstatement = \"SELECT 1\"\nbatch = \"10ms\"\n\
-         join = \"in flight\"\n[[rule]]\nname = \"all\"\njoin = \"unsent\"\napplication_name = \"ignored\"\n"
+         join = \"in flight\"\n[[rule]]\nname = \"all\"\njoin = \"unsent\"\napplication_name = \"ignored\"\n\
+         [[rule]]\nname = \"beside hints\"\ntable = \"orders\"\nrow_security = true\nstable_functions = true\n\
+         depends_on = [\"app.rates\", \"prices\"]\n"
     ))
     .unwrap()
     .proxy
@@ -436,6 +438,8 @@ fn rules_say_something_of_something() {
         [
             "visits: statements at shop of ann that name app.Visits like SELECT ? wait 10ms for company, join what is on its way",
             "all: sessions join nothing that is on its way, share whatever their application is called",
+            "beside hints: statements that name orders are remembered though they call stable functions or tell the time, \
+             are remembered under row security, hang on app.rates and prices too",
         ]
     );
     for (text, line, told) in [
@@ -455,6 +459,11 @@ fn rules_say_something_of_something() {
             format!("{rule}batch = \"0\"\ntable = \"a.\""),
             5,
             "table: of rule \"visits\" has an empty name",
+        ),
+        (
+            format!("{rule}row_security = true\ndepends_on = [\"a\", \"b.\"]"),
+            5,
+            "depends_on: of rule \"visits\" has an empty name",
         ),
         (
             format!("{rule}batch = \"0\"\nstatement = \"'\""),

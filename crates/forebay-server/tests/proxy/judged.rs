@@ -40,6 +40,11 @@ const PLACE: &[&str] = &[
     "ALTER TABLE judged_a.owned ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
     "CREATE POLICY own ON judged_a.owned USING (owner = current_user OR tenant = nullif(current_setting('app.tenant', true), '')::int)",
     "GRANT SELECT ON judged_a.owned TO judged_one, judged_two, judged_many",
+    "CREATE VIEW judged_a.seen AS SELECT t.id, t.amount, o.owner FROM judged_a.things t JOIN judged_a.owned o USING (id)",
+    "CREATE VIEW judged_a.own_seen WITH (security_invoker = true) AS SELECT id, owner, tenant FROM judged_a.owned",
+    "GRANT SELECT ON judged_a.seen, judged_a.own_seen TO judged_one, judged_two, judged_many",
+    "CREATE FUNCTION judged_a.counted(above int) RETURNS bigint STABLE LANGUAGE sql AS \
+     'SELECT count(*) FROM judged_a.owned WHERE id > above'",
     "ANALYZE judged_a.things",
 ];
 
@@ -60,6 +65,7 @@ const SETTINGS: &[&str] = &[
     "SET ROLE judged_one",
     "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     "SET row_security = off",
+    "SELECT set_config('app.tenant', '1', false)",
     "SET client_encoding = 'UTF8'",
     "RESET ROLE",
     "RESET search_path",
@@ -84,6 +90,10 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM owned WHERE tenant <> $1",
     "SELECT current_user, session_user, id FROM things WHERE id = $1",
     "SELECT coalesce(current_setting('app.tenant', true), ''), id FROM things WHERE id = $1",
+    "SELECT amount, owner FROM judged_a.seen WHERE id > $1 ORDER BY id",
+    "SELECT owner, tenant FROM judged_a.own_seen WHERE id > $1 ORDER BY id",
+    "SELECT judged_a.counted(id) FROM things WHERE id = $1",
+    "SELECT judged_a.counted(id), at < now() FROM seen JOIN things USING (id) WHERE id > $1 ORDER BY id",
     "SELECT id / ($1 - 3) FROM things WHERE id = 7",
     "SELECT t::int FROM things WHERE id = $1",
     "SELECT id, 'it''s', E'a\\\\b' FROM things WHERE id = $1",
@@ -152,7 +162,7 @@ fn what_is_told_from_memory_is_what_the_database_would_have_sent() {
     for sql in PLACE {
         owner.query(sql).expect(sql);
     }
-    let rule = "[[rule]]\nname = \"all\"\nfresh = \"1h\"\nin_transactions = true\n";
+    let rule = "[[rule]]\nname = \"all\"\nfresh = \"1h\"\nin_transactions = true\nrow_security = true\nstable_functions = true\n";
     let upstream = format!("upstream = \"postgresql://{}/postgres\"", database.address());
     let lines = format!("{upstream}\nadmin_users = [\"postgres\"]\ncache_memory = \"8MiB\"\n{rule}");
     let reloadable = Reloadable::start(&lines, &[]);

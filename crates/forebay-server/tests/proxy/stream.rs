@@ -120,7 +120,7 @@ impl Stage {
     }
 
     /// Until the stream is heard up to this position.
-    fn until_heard(&self, position: &str) {
+    pub(crate) fn until_heard(&self, position: &str) {
         let mut server = self.straight();
         until("it is heard", || {
             let heard = self.status("stream_position");
