@@ -25,6 +25,8 @@ mod databases;
 mod deadlines;
 #[path = "proxy/ends.rs"]
 mod ends;
+#[path = "proxy/filling.rs"]
+mod filling;
 #[path = "proxy/followed.rs"]
 mod followed;
 #[path = "proxy/freshness.rs"]

@@ -6,26 +6,25 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::ask::Answer;
 use super::company::Company;
+use super::filling;
 use super::forms;
 use super::job::Job;
-use super::learning::{ask, first_answer, learn};
+use super::learning::{ask, learn};
 use super::line::Line;
 use super::plan::{Kind, Plan};
 use super::restriction::Given;
-use super::trip::{Arrival, Asks, Lost, Trip};
-use crate::hearing::ASK_SNAPSHOT;
+use super::trip::{Arrival, Asks, Lost, Trip, Unknown};
 use crate::memory::does::Does;
 use crate::pool::Pool;
-use crate::server::{Note, Server};
-use crate::statements::Statement;
+use crate::server::Server;
+use crate::statements::{Statement, Statements};
 
 /// What nobody waits for any more is cancelled after so long: a connection that was told to cancel is not lent again at once.
-const UNWANTED_FOR: Duration = Duration::from_millis(100);
+pub(super) const UNWANTED_FOR: Duration = Duration::from_millis(100);
 /// Another one carries those who come behind a trip of changes that takes longer: than a lock is waited for, by far.
 const CHANGE_PATIENCE_MIN: Duration = Duration::from_millis(100);
 /// What is asked of the catalog between two trips takes no longer: those who wait for the next one wait for it.
@@ -178,14 +177,7 @@ impl Carrier {
             if !arrival.unknown.is_empty() {
                 // All are answered, and others who come are not to wait for them.
                 drop(taken.on_their_way);
-                let learning = forms::learn(&mut arrival.unknown, &self.pool.statements, server);
-                if let Ok(learnt) = timeout(LEARNT_WITHIN, learning).await {
-                    learnt?;
-                } else {
-                    // Somebody has a lock. What the connection is at is not known any more.
-                    server.interrupt();
-                    return Err(Lost);
-                }
+                learn_forms(&mut arrival.unknown, &self.pool.statements, server).await?;
             }
             if self.pool.wants_back(server) {
                 return Ok(End::Yields);
@@ -263,26 +255,37 @@ impl Carrier {
     }
 }
 
-/// What is told of what a question sees at least, in two [texts](ASK_SNAPSHOT).
-pub(crate) type Sees = oneshot::Sender<(String, String)>;
-
-/// Carries one who reads by himself, as others join him. Who waits for it is answered, or goes alone. What it sees is asked in front of it where
-/// somebody wants to know. `has_recourse`: it waits for no connection that cannot be made.
-pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job, sees: Option<Sees>, has_recourse: bool) {
+/// Carries one who reads by himself, as others join him. Who waits for it is answered, or goes alone.
+pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job) {
     tokio::spawn(async move {
-        let acquired = match has_recourse {
-            true => pool.acquire_unless_away(&company.beginning, None).await,
-            false => Some(pool.acquire(&company.beginning, None).await),
-        };
         // Where there is no connection he is told so when he wants one of his own.
-        let Some(Ok(mut server)) = acquired else { return };
-        if let Ok(true) = lead_one(&pool, &company, job, sees, &mut server).await {
+        let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
+            return;
+        };
+        if let Ok(true) = filling::lead(&pool, &company, vec![job], &mut Vec::new(), &mut server).await {
             pool.answered();
             // The last numbers of sequences are still those of whoever had it before.
             server.lent.not_at_all();
             pool.release(server);
         }
     });
+}
+
+/// Asks whether these statements have a joint form, between two trips.
+pub(super) async fn learn_forms(
+    unknown: &mut Unknown,
+    statements: &Statements,
+    server: &mut Server,
+) -> Result<(), Lost> {
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    if let Ok(learnt) = timeout(LEARNT_WITHIN, forms::learn(unknown, statements, server)).await {
+        return learnt;
+    }
+    // Somebody has a lock. What the connection is at is not known any more.
+    server.interrupt();
+    Err(Lost)
 }
 
 /// Asks the catalog about a statement that is [due](Plan::is_due), on a connection of its own, when there is one.
@@ -314,62 +317,8 @@ pub(crate) fn learn_beside(pool: Arc<Pool>, company: Arc<Company>, plan: Arc<Pla
     });
 }
 
-/// Whether the connection may be given back.
-async fn lead_one(
-    pool: &Pool,
-    company: &Company,
-    job: Job,
-    sees: Option<Sees>,
-    server: &mut Server,
-) -> Result<bool, Lost> {
-    if !set_as(company, server).await? {
-        return Ok(false);
-    }
-    let plan = Arc::clone(&job.plan);
-    let mut trip = Trip::of_one(job);
-    let asks = Asks {
-        statements: &pool.statements,
-        company,
-        schema_changes: pool.effects.schema_changes(),
-    };
-    // In one write with it, and in a transaction of its own: what is seen before is seen behind.
-    if sees.is_some() {
-        server.ask(ASK_SNAPSHOT, Note::Set);
-    }
-    trip.put(server, company.beside(&pool.statements), 0, &asks);
-    let begun = Instant::now();
-    if let Some(sees) = sees
-        && let Some(seen) = first_answer(server).await?
-    {
-        // Whoever has asked may be gone.
-        drop(sees.send(seen));
-    }
-    loop {
-        match timeout(UNWANTED_FOR, trip.read(server)).await {
-            Ok(read) => {
-                read?;
-                break;
-            }
-            Err(_) if trip.is_abandoned() => {
-                server.interrupt();
-                trip.read(server).await?;
-                break;
-            }
-            Err(_) => {}
-        }
-    }
-    let elapsed = begun.elapsed();
-    plan.took(elapsed, company.line(Kind::Read).pace.took(elapsed), false);
-    trip.took(elapsed);
-    let arrival = arrive(trip, server)?;
-    for job in arrival.back {
-        job.answer(Answer::Alone(false));
-    }
-    Ok(server.is_settled())
-}
-
 /// Brings a connection to what the company has set; whether that is so.
-async fn set_as(company: &Company, server: &mut Server) -> Result<bool, Lost> {
+pub(super) async fn set_as(company: &Company, server: &mut Server) -> Result<bool, Lost> {
     server.shown.lend_to(0);
     let settings = &company.settings;
     if !Arc::ptr_eq(&server.settings, settings) {
@@ -383,7 +332,7 @@ async fn set_as(company: &Company, server: &mut Server) -> Result<bool, Lost> {
 }
 
 /// All was answered: what came of it, though the connection's last word may follow.
-fn arrive(trip: Trip, server: &Server) -> Result<Arrival, Lost> {
+pub(super) fn arrive(trip: Trip, server: &Server) -> Result<Arrival, Lost> {
     match server.status == b'I' && server.replies.is_empty() {
         true => Ok(trip.arrive()),
         false => Err(Lost),

@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::beside::Beside;
 use super::facts::Terms;
+use super::filling::Filling;
 use super::flight::Flights;
 use super::joint::Joint;
 use super::line::Line;
@@ -68,6 +69,7 @@ pub(crate) struct Company {
     pub(crate) is_told_inside: bool,
     pub(crate) generation: u64,
     pub(crate) flights: Arc<Flights>,
+    pub(crate) filling: Filling,
     plans: RwLock<HashMap<Box<str>, Arc<Plan>, foldhash::fast::RandomState>>,
     /// What is counted of those of all companies.
     statements: Arc<Top>,
@@ -158,6 +160,7 @@ impl Companies {
                 rules: rules.of_application(application),
                 generation: self.generation(),
                 flights: Arc::default(),
+                filling: Filling::default(),
                 plans: RwLock::default(),
                 statements: Arc::clone(&self.statements),
                 joints: Mutex::default(),

@@ -1,4 +1,4 @@
-//! Fill: what somebody may be told again later, asked by a carrier of its own.
+//! Fill: what somebody may be told again later, asked on a connection of nobody's.
 //!
 //! Promises: it is asked as whoever asks, under what he has set, and goes on though he is gone. What is no whole answer is none. Where the
 //! database is listened to, it is known of each answer whether it has seen all that had been told when it was asked for.
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
-use super::carrier::carry_one;
 use super::company::Company;
+use super::filling;
 use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
@@ -63,9 +63,9 @@ impl Way for Fill {
             job.bytes_max = usize::try_from(self.plan.remembered_bytes_max()).unwrap_or(usize::MAX);
             job.caller.clone_from(&question.caller);
             let (sees, seen) = oneshot::channel();
-            let sees = fence.is_some().then_some(sees);
+            job.sees = fence.is_some().then_some(sees);
             // Where the database is away there may be something to be told.
-            carry_one(pool, Arc::clone(&self.company), job, sees, question.may_be_away());
+            filling::fill(pool, &self.company, job, question.may_be_away());
             let Ok(Answer::Done(said)) = told.await else {
                 return Err(Unanswered);
             };

@@ -65,6 +65,9 @@ impl Claim {
     }
 }
 
+/// What is told of what a question sees at least, in two [texts](crate::hearing::ASK_SNAPSHOT).
+pub(crate) type Sees = oneshot::Sender<(String, String)>;
+
 /// One of those who wait.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -88,6 +91,8 @@ pub(crate) struct Job {
     pub(crate) is_single: bool,
     /// Others may have joined it.
     pub(crate) flight: Option<Ticket>,
+    /// Somebody wants to know what its answer has seen, which is asked in front of it.
+    pub(crate) sees: Option<Sees>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -113,6 +118,7 @@ impl Job {
             claim: Claim::default(),
             is_single: false,
             flight: None,
+            sees: None,
             answer,
         };
         (job, told)

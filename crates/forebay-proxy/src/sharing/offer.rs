@@ -374,7 +374,7 @@ impl State {
             job
         };
         if !may_share {
-            carry_one(Arc::clone(&self.pool), Arc::clone(&company), make(), None, false);
+            carry_one(Arc::clone(&self.pool), Arc::clone(&company), make());
             let (told, claim, sent) = told.expect("it was made");
             return travels(plan, caller, told, claim, sent, recourse);
         }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::bound::Bound;
 use super::facts::{Found, is_of_the_catalog};
+use super::filling::{self, Together};
 use super::followed::Needs;
 use super::restriction::{self, Given};
 use super::reviewed::{is_of_the_time, is_reviewed, unsteady};
@@ -78,6 +79,8 @@ pub(crate) struct Plan {
     answer_bytes: AtomicU64,
     /// How long it takes alone, of late, in nanoseconds.
     usual_ns: AtomicU64,
+    /// How many of it are asked together for memory.
+    together: Mutex<Together>,
     banned_until_ms: AtomicU64,
     bans: AtomicU64,
     counts: Counts,
@@ -216,6 +219,7 @@ impl Plan {
             slow: AtomicU64::new(0),
             answer_bytes: AtomicU64::new(0),
             usual_ns: AtomicU64::new(0),
+            together: Mutex::default(),
             banned_until_ms: AtomicU64::new(0),
             bans: AtomicU64::new(0),
             counts: Counts::default(),
@@ -628,11 +632,14 @@ impl Plan {
     /// It was answered alone, within this time, which was quick or not; `was_held_up`: behind a trip that was given up. If it is far slower than
     /// it uses to be, it was the one that held the others up.
     pub(crate) fn took(&self, elapsed: Duration, is_quick: bool, was_held_up: bool) {
-        let usual = Duration::from_nanos(self.usual_ns.load(Ordering::Relaxed));
+        let usual = self.usual();
         if was_held_up && elapsed > HELD_UP && elapsed > usual * UNUSUAL {
             self.ban();
         } else {
-            let usual = (usual * 7 + elapsed) / 8;
+            let usual = match usual.is_zero() {
+                true => elapsed,
+                false => (usual * 7 + elapsed) / 8,
+            };
             let usual_ns = u64::try_from(usual.as_nanos()).unwrap_or(u64::MAX);
             self.usual_ns.store(usual_ns, Ordering::Relaxed);
         }
@@ -646,6 +653,36 @@ impl Plan {
         } else if self.slow.fetch_add(1, Ordering::Relaxed) >= SLOW_MAX {
             self.is_quick.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// So many of it are asked together for memory, at most.
+    pub(crate) fn most_together(&self) -> usize {
+        match self.ruled.batch {
+            // It has no company.
+            Some(Duration::ZERO) => 1,
+            _ => self.together.lock().most(self.remembered_bytes_max(), Instant::now()),
+        }
+    }
+
+    /// So many of it were asked together and took so long; `is_well`: none has failed.
+    pub(crate) fn were_together(&self, count: usize, elapsed: Duration, is_well: bool) {
+        let alone = self.usual();
+        let mut together = self.together.lock();
+        together.took(count, elapsed, alone, is_well, Instant::now());
+    }
+
+    /// Some of it that were asked together took too long.
+    pub(crate) fn is_not_asked_together(&self) {
+        self.together.lock().alone(Instant::now());
+    }
+
+    /// How long they may be under way together.
+    pub(crate) fn patience_together(&self) -> Duration {
+        filling::patience(self.usual())
+    }
+
+    fn usual(&self) -> Duration {
+        Duration::from_nanos(self.usual_ns.load(Ordering::Relaxed))
     }
 
     /// It is to show again that it is quick.

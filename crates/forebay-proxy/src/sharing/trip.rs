@@ -106,6 +106,8 @@ pub(crate) struct Trip {
     is_sent: bool,
     /// It is no trip, but one who is asked for by himself.
     is_of_one: bool,
+    /// What all of it sees at least, where that was asked in front.
+    seen: Option<(String, String)>,
     /// Until when it may go on, and the longest time of those who are on it.
     time: Option<(Instant, Duration)>,
     /// It took too long, and was cancelled.
@@ -173,6 +175,7 @@ impl Trip {
             beside: Vec::new(),
             is_sent: false,
             is_of_one: false,
+            seen: None,
             time: None,
             is_given_up: false,
             elapsed: Duration::ZERO,
@@ -185,6 +188,11 @@ impl Trip {
         let mut trip = Self::new(Kind::Read, vec![job]);
         trip.is_of_one = true;
         trip
+    }
+
+    /// It was told in front what all of it sees at least.
+    pub(crate) fn sees(&mut self, seen: Option<(String, String)>) {
+        self.seen = seen;
     }
 
     /// It took so long, all in all.
@@ -445,8 +453,9 @@ impl Trip {
         if *end == 0 {
             *begin = self.out.len();
         }
-        // Of one that is too long nothing is wanted.
-        if self.kind == Kind::Change || *end <= *begin + self.jobs[job].bytes_max {
+        // Of one that is too long nothing is wanted, nor of those who have gone alone.
+        let is_wanted = |job: &Job| self.kind == Kind::Change || *end <= *begin + job.bytes_max;
+        if self.jobs.get(job).is_some_and(is_wanted) {
             self.out.extend_from_slice(message);
         }
         *end = self.out.len();
@@ -573,6 +582,10 @@ impl Trip {
                     match self.is_of_one {
                         true => job.plan.was_alone(),
                         false => job.plan.was_shared(count, is_grouped[first]),
+                    }
+                    if let (Some(sees), Some(seen)) = (job.sees.take(), &self.seen) {
+                        // Whoever has asked may be gone.
+                        drop(sees.send(seen.clone()));
                     }
                     let answer = out.slice(begin..end);
                     job.answer(Answer::Done(answer));
