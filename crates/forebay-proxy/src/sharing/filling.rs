@@ -286,7 +286,7 @@ impl Together {
     pub(super) fn took(&mut self, count: usize, elapsed: Duration, alone: Duration, is_well: bool, now: Instant) {
         if is_well && elapsed <= alone + alone / 2 + CHANCE {
             self.most = self.most.max((count * 2).min(TOGETHER_MAX));
-        } else if !is_well || elapsed > alone * 2 + CHANCE {
+        } else if !is_well || elapsed > alone * 7 / 4 + CHANCE {
             self.most = self.most.min(count / 2);
             if self.most < 2 {
                 self.alone(now);
