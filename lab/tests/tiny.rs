@@ -573,6 +573,9 @@ fn query_cache() {
     for system in ["forebay", "limit"] {
         has(&seen, system, "1,000 clients, one cold key of 100 ms");
     }
+    for system in ["forebay", "limit"] {
+        has(&seen, system, "product search, cold, 8 connections, 190 ms away");
+    }
     has(&seen, "forebay", "a commit past the proxy");
     for system in ["forebay", "nobody listens"] {
         has(&seen, system, "TPC-B straight, 8 clients");

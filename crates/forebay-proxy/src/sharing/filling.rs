@@ -373,6 +373,7 @@ mod tests {
                 filling.enter(job)
             })
             .collect();
+        plans.iter().for_each(|plan| plan.took(MS, true, false));
         let second = filling.take(entered[1].0, true);
         assert_eq!(second.len(), 2, "both of that statement");
         assert!(filling.take(entered[4].0, true).is_empty(), "it was taken along");

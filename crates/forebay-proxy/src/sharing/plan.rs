@@ -660,6 +660,8 @@ impl Plan {
         match self.ruled.batch {
             // It has no company.
             Some(Duration::ZERO) => 1,
+            // How long one takes is to be known.
+            _ if self.usual().is_zero() => 1,
             _ => self.together.lock().most(self.remembered_bytes_max(), Instant::now()),
         }
     }
@@ -787,6 +789,16 @@ mod tests {
         assert!(plan.may_share(false), "nobody waited for it");
         plan.took(Duration::from_secs(1), false, true);
         assert!(!plan.may_share(false));
+    }
+
+    #[test]
+    fn how_many_go_together_hangs_on_how_long_one_takes() {
+        let plan = plan("SELECT 1");
+        assert_eq!(plan.most_together(), 1, "nobody knows");
+        plan.took(Duration::from_millis(200), false, false);
+        assert!(plan.most_together() > 1 && plan.patience_together() >= Duration::from_millis(800));
+        plan.is_not_asked_together();
+        assert_eq!(plan.most_together(), 1);
     }
 
     #[test]

@@ -383,3 +383,34 @@ fn what_tells_the_time_is_remembered_by_rule_alone() {
     let (count, why) = stage.remembered("SELECT now(), count(*) FROM other");
     assert_eq!((count, why.as_deref()), (0, Some("its answer hangs on the time")));
 }
+
+/// Where only what passes the proxy is known.
+#[test]
+fn a_function_that_a_rule_believes_makes_nothing_old_and_any_other_does() {
+    let rules = "invalidate = \"own\"\n[[rule]]\nname = \"steady\"\nfunction = \"steady\"\nstable_functions = true\n";
+    let stage = stage("believed", rules);
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE TABLE t (id int PRIMARY KEY, a int)",
+        "INSERT INTO t VALUES (1, 0)",
+        "CREATE FUNCTION steady() RETURNS int STABLE LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION writes() RETURNS int VOLATILE LANGUAGE sql AS 'UPDATE t SET a = a + 1 RETURNING a'",
+        // It is declared to be what it is not, and nobody believes it.
+        "CREATE FUNCTION sly() RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT writes()); END $$",
+    ] {
+        server.run(sql);
+    }
+    let read = "SELECT a FROM t WHERE id = 1";
+    let hinted = format!("/* ttl:3600 */ {read}");
+    for _ in 0..8 {
+        client.run("SELECT steady()");
+        client.run("SELECT sly()");
+    }
+    stage.until_remembered(&mut client, &hinted, "SELECT a FROM t");
+    let old = client.query(&hinted).value();
+    server.run("UPDATE t SET a = a + 100");
+    client.run("SELECT steady()");
+    assert_eq!(client.query(&hinted).value(), old, "from memory");
+    client.run("SELECT sly()");
+    assert_eq!(client.query(&hinted).value(), server.query(read).value());
+}

@@ -236,14 +236,18 @@ fn who_changes_a_row_by_the_time_goes_alone() {
         ),
         ("SELECT id FROM timed WHERE at < now() AND id = 1", false),
     ] {
-        for _ in 0..5 {
-            client.run(text);
-        }
         // As it is shown: without its literals.
         let parts: Vec<&str> = text.split('\'').step_by(2).collect();
         let normal = parts.join("?").replace(['1', '5'], "?");
-        let shown = client.query("SHOW FOREBAY SHARING").expect("shown");
-        let row = shown.rows().into_iter().find(|row| row[2].as_deref() == Some(&normal));
-        assert_eq!(row.expect("known")[6].is_some(), goes_alone, "{text}");
+        // On a busy machine any statement may be slow for a while.
+        until(text, || {
+            client.run(text);
+            let shown = client.query("SHOW FOREBAY SHARING").expect("shown");
+            let row = shown.rows().into_iter().find(|row| row[2].as_deref() == Some(&normal));
+            match row.expect("known")[6].as_deref() {
+                None => !goes_alone,
+                Some(why) => goes_alone && !why.contains("has not been asked") && !why.contains("more to do"),
+            }
+        });
     }
 }

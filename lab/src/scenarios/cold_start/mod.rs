@@ -29,9 +29,10 @@ use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, Scenario, Stage, Trial, Yardsticks};
 use crate::scenarios::cache::{CACHEX, CACHEX_MODULE};
 use crate::stopwatch::THROUGHPUT;
+pub(in crate::scenarios) use database::product_id;
 use database::{Database, Product};
 use setting::{CONSTRAINED, PAUSE, SETTINGS, Setting};
-use traffic::Traffic;
+pub(in crate::scenarios) use traffic::Traffic;
 
 const GATHERED: &str = "forebay, gathered";
 const WARM: &str = "forebay, warm";

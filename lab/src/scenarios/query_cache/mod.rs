@@ -5,6 +5,7 @@
 
 mod entries;
 mod load;
+mod search;
 mod stampede;
 mod stream;
 
@@ -13,10 +14,12 @@ use std::rc::Rc;
 
 use self::entries::{BESIDE, ENTRIES, EntriesTrial};
 use self::load::{Ask, LoadTrial};
+use self::search::{Far, SEARCH, SearchTrial};
 use self::stampede::{LONGEST_WAIT, QUERIES, STAMPEDE, StampedeTrial};
 use self::stream::{FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, Told, UNHEARD, WRITERS, WritersTrial};
 use super::proxy::system::{PGPOOL_REMEMBERS, System, present};
 use super::server::{build, postgres_version};
+use crate::closed_loop::LATENCY_P99;
 use crate::failure::Failure;
 use crate::goal::{Beside, Goal, Key};
 use crate::judged::Wanted;
@@ -54,6 +57,7 @@ impl Scenario for QueryCache {
              empty query: a text with nothing in it, which each proxy sends to the server. All answers are known before a turn begins.\n\
              {STAMPEDE}: a query of about 100 ms that nobody has asked; how often the server was asked, and the longest wait beside one alone.\n\
              {FOREIGN}: until when a reader who asks on and on is told what was before it, from its acknowledgement; all of the way is in it.\n\
+             {SEARCH}: the traffic of cold-start over 10,000 rows, 100 callers for ten seconds; straight they share eight connections.\n\
              {ENTRIES}: the proxy's resident memory before and behind that, by what these take beyond what answers and parameters are long.\n\
              {WRITERS}: pgbench straight at a server whose four tables a proxy listens to, beside a server like it ({UNHEARD}).\n\
              limit: PostgreSQL itself. {FORGETS}: the same program without --cache-memory. {PGPOOL_REMEMBERS}: memory_cache_enabled, shmem."
@@ -116,6 +120,14 @@ impl Scenario for QueryCache {
             program: program.clone(),
             config,
         }));
+        let far = Rc::new(Far::start(stage)?);
+        let config = stage.folder.join("search.toml");
+        let text = format!("upstream = \"{}\"\n{}", far.url(), search::RULES);
+        std::fs::write(&config, text).map_err(Failure::system("place the proxy's configuration"))?;
+        for proxy in [Some((program.clone(), config)), None] {
+            let far = Rc::clone(&far);
+            trials.push(Box::new(SearchTrial { far, proxy }));
+        }
         let logging = || {
             let builder = testbed::Postgres::builder().folder_in(stage.folder);
             builder.setting("wal_level", "logical").start()
@@ -170,6 +182,20 @@ impl Scenario for QueryCache {
             alone(STAMPEDE, LONGEST_WAIT, 1.2),
             alone(FOREIGN, OLD_P50, 2.0),
             alone(FOREIGN, OLD_P99, 20.0),
+            Goal {
+                text: format!("{SEARCH}: searches/s ÷ straight"),
+                metric: THROUGHPUT,
+                ours: Key::new(FOREBAY, SEARCH),
+                beside: Beside::Ratio(vec![Key::new(LIMIT, SEARCH)]),
+                wanted: Wanted::AtLeast(10.0),
+            },
+            Goal {
+                text: format!("{SEARCH}: P99 ÷ straight's"),
+                metric: LATENCY_P99,
+                ours: Key::new(FOREBAY, SEARCH),
+                beside: Beside::Ratio(vec![Key::new(LIMIT, SEARCH)]),
+                wanted: Wanted::AtMost(0.1),
+            },
             alone(ENTRIES, BESIDE, 120.0),
             Goal {
                 text: format!("{WRITERS}: transactions/s ÷ {UNHEARD}"),
@@ -193,7 +219,7 @@ mod tests {
                 let mut cases = Ask::ALL
                     .map(Ask::case)
                     .into_iter()
-                    .chain([STAMPEDE, FOREIGN, ENTRIES, WRITERS]);
+                    .chain([STAMPEDE, FOREIGN, SEARCH, ENTRIES, WRITERS]);
                 assert!(cases.any(|case| case == key.case));
             }
         }
