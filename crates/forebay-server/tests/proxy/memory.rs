@@ -360,7 +360,7 @@ fn what_is_not_remembered_is_told_why() {
     let (mut admin, mut client) = (at(address), at(address));
     for sql in [
         "CREATE TABLE whys (n int, at timestamptz)",
-        "CREATE VIEW whys_view AS SELECT n FROM whys",
+        "CREATE MATERIALIZED VIEW whys_view AS SELECT n FROM whys",
         "CREATE FUNCTION whys_own() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     ] {
         admin.run(sql);
