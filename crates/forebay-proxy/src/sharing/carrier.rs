@@ -10,9 +10,7 @@ use tokio::time::timeout;
 
 use super::ask::Answer;
 use super::company::Company;
-use super::filling;
 use super::forms;
-use super::job::Job;
 use super::learning::{ask, learn};
 use super::line::Line;
 use super::plan::{Kind, Plan};
@@ -253,22 +251,6 @@ impl Carrier {
             before = now;
         }
     }
-}
-
-/// Carries one who reads by himself, as others join him. Who waits for it is answered, or goes alone.
-pub(crate) fn carry_one(pool: Arc<Pool>, company: Arc<Company>, job: Job) {
-    tokio::spawn(async move {
-        // Where there is no connection he is told so when he wants one of his own.
-        let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
-            return;
-        };
-        if let Ok(true) = filling::lead(&pool, &company, vec![job], &mut Vec::new(), &mut server).await {
-            pool.answered();
-            // The last numbers of sequences are still those of whoever had it before.
-            server.lent.not_at_all();
-            pool.release(server);
-        }
-    });
 }
 
 /// Asks whether these statements have a joint form, between two trips.

@@ -200,11 +200,6 @@ pub(crate) enum Found {
     Matter(String),
 }
 
-/// Whether a name is of the catalog, about which nobody needs to be asked.
-pub(crate) fn is_of_the_catalog(name: &str) -> bool {
-    (name.starts_with("pg_") && name != "pg_catalog") || name == "information_schema"
-}
-
 /// What these rows say, the answer to the last that was asked about what is followed.
 pub(crate) fn found(followed: &Followed, rows: &[(String, String)]) -> Found {
     let touches = &followed.touches;
@@ -389,14 +384,6 @@ mod tests {
         assert!(matches!(told, Found::Followed { tables, .. } if tables.iter().map(|name| &**name).eq(["u"])));
         let worse = rows(&[("view t", "SELECT a FROM u"), ("the function f", "")]);
         assert_eq!(found(&read, &worse), Found::Matter("the function f".to_owned()));
-        for (name, is) in [
-            ("pg_class", true),
-            ("information_schema", true),
-            ("pg_catalog", false),
-            ("page", false),
-        ] {
-            assert_eq!(is_of_the_catalog(name), is, "{name}");
-        }
     }
 
     #[test]

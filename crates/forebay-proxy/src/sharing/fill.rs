@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
 use super::company::Company;
-use super::filling;
+use super::filler;
 use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
@@ -65,7 +65,7 @@ impl Way for Fill {
             let (sees, seen) = oneshot::channel();
             job.sees = fence.is_some().then_some(sees);
             // Where the database is away there may be something to be told.
-            filling::fill(pool, &self.company, job, question.may_be_away());
+            filler::fill(pool, &self.company, job, question.may_be_away());
             let Ok(Answer::Done(said)) = told.await else {
                 return Err(Unanswered);
             };

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use forebay_sql::{Effect, Touches, mentions_a_moment, touches};
 
-use super::facts::is_of_the_catalog;
-use super::reviewed::{is_of_the_time, unsteady};
+use super::reviewed::{is_of_the_catalog, is_of_the_time, unsteady};
 
 /// Views of views are followed so far.
 pub(crate) const LOOKS_MAX: usize = 8;

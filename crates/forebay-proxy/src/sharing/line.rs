@@ -12,8 +12,7 @@ use tokio::sync::Notify;
 
 use super::ask::Answer;
 use super::job::Job;
-use super::pace::Pace;
-use super::plan::HELD_UP;
+use super::pace::{HELD_UP, Pace};
 
 /// Most that travel together.
 const TRIP_JOBS_MAX: usize = 128;

@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 
 use super::ask::{Answer, Ask};
 use super::asked::Asked;
-use super::carrier::{carry, carry_one};
+use super::carrier::carry;
 use super::company::Company;
 use super::fill::Fill;
+use super::filler::carry_one;
 use super::flight::Boarding;
 use super::job::{Claim, Job};
 use super::learning::learn;

@@ -9,6 +9,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Who is not answered within this time is held up by somebody.
+pub(crate) const HELD_UP: Duration = Duration::from_millis(5);
 /// What takes longer than this beyond what is quick is not the way nor the commit, as far as anybody knows.
 const COST_MAX: Duration = Duration::from_millis(20);
 /// By this part of what a statement took longer than the least, the least is forgotten.

@@ -11,13 +11,14 @@ use forebay_sql::{Effect, NotShown, Restricted, Touches, literals, restricted, t
 use parking_lot::Mutex;
 
 use super::bound::Bound;
-use super::facts::{Found, is_of_the_catalog};
-use super::filling::{self, Together};
+use super::facts::Found;
 use super::followed::Needs;
+use super::pace::HELD_UP;
 use super::restriction::{self, Given};
-use super::reviewed::{is_of_the_time, is_reviewed, unsteady};
+use super::reviewed::{is_of_the_catalog, is_of_the_time, is_reviewed, unsteady};
 use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
+use super::together::{self, Together};
 use crate::figures::{Counting, Top};
 use crate::memory::does::{Does, does};
 use crate::memory::key::Key;
@@ -26,8 +27,6 @@ use crate::memory::key::Key;
 const SEEN_FOR: Duration = Duration::from_secs(60);
 /// Where it could not be asked, it is asked again after so long.
 const FAILED_FOR: Duration = Duration::from_secs(1);
-/// Who is not answered within this time is held up by somebody.
-pub(crate) const HELD_UP: Duration = Duration::from_millis(5);
 /// Longer answers go to who is alone: others' are held until all are there.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024;
 /// So many times as long as usual is unusual.
@@ -680,7 +679,7 @@ impl Plan {
 
     /// How long they may be under way together.
     pub(crate) fn patience_together(&self) -> Duration {
-        filling::patience(self.usual())
+        together::patience(self.usual())
     }
 
     fn usual(&self) -> Duration {

@@ -348,6 +348,11 @@ pub(crate) fn is_of_the_time(name: &str) -> bool {
     OF_THE_TIME.contains(&name)
 }
 
+/// Whether a name is of the catalog, about which nobody needs to be asked.
+pub(crate) fn is_of_the_catalog(name: &str) -> bool {
+    (name.starts_with("pg_") && name != "pg_catalog") || name == "information_schema"
+}
+
 /// Those that answer anew each time.
 pub(crate) fn unsteady() -> &'static [&'static str] {
     UNSTEADY
@@ -384,5 +389,17 @@ mod tests {
             assert!(!is_reviewed(function), "{function}");
         }
         assert!(may_stand_in_a_table("nextval", true) && !may_stand_in_a_table("nextval", false));
+    }
+
+    #[test]
+    fn names_of_the_catalog_are_known_without_asking() {
+        for (name, is) in [
+            ("pg_class", true),
+            ("information_schema", true),
+            ("pg_catalog", false),
+            ("page", false),
+        ] {
+            assert_eq!(is_of_the_catalog(name), is, "{name}");
+        }
     }
 }

@@ -422,7 +422,11 @@ fn what_is_not_remembered_is_told_why() {
         client.pipeline(&[bind("", "moment", &["2020-01-01"]), execute("", 0)]);
     }
     assert!(remembered(&mut admin, "SELECT count(*) FROM whys").0 > 0);
-    for sql in ["DROP VIEW whys_view", "DROP TABLE whys", "DROP FUNCTION whys_own"] {
+    for sql in [
+        "DROP MATERIALIZED VIEW whys_view",
+        "DROP TABLE whys",
+        "DROP FUNCTION whys_own",
+    ] {
         admin.run(sql);
     }
 }
