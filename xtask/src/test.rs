@@ -45,11 +45,12 @@ const HISTORIES: [(&str, &str); 2] = [
     ("FOREBAY_HISTORIES_SECONDS", "60"),
 ];
 /// How long it is judged how old answers are that the proxy has remembered, and how many of them are compared with what the database would have sent, by
-/// row and by who asks.
-const REMEMBERED: [(&str, &str); 3] = [
+/// row, by who asks, and by what views read.
+const REMEMBERED: [(&str, &str); 4] = [
     ("FOREBAY_FRESHNESS_SECONDS", "600"),
     ("FOREBAY_BY_ROW_ROUNDS", "1500"),
     ("FOREBAY_JUDGED_ROUNDS", "15000"),
+    ("FOREBAY_FOLLOWED_ROUNDS", "1500"),
 ];
 /// How long caches of several processes are killed, stopped and cut off.
 const FLEET_SECONDS: &str = "180";

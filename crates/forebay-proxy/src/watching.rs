@@ -8,6 +8,7 @@ use forebay_sql::begins_read_committed;
 
 use crate::memory::does::Does;
 use crate::memory::watch::{Course, Watch};
+use crate::sharing::carrier::learn_beside;
 use crate::sharing::offer::plan_of;
 use crate::sharing::plan::{Kind, Plan};
 use crate::sharing::restriction::Given;
@@ -41,8 +42,11 @@ impl State {
 
     fn watch_plan(&mut self, text: &[u8], plan: Option<Arc<Plan>>, given: Option<&Given<'_>>) {
         let changes = self.pool.effects.schema_changes();
-        let reads = |plan: &Arc<Plan>| plan.kind() == Some(Kind::Read) && plan.calls_only_reviewed();
-        let reads = plan.as_ref().is_some_and(reads);
+        let reads = plan.as_ref().is_some_and(|plan| plan.is_known_to_read(changes));
+        if let Some(plan) = plan.as_ref().filter(|_| !reads && self.watch.course == Course::Reads) {
+            // It may set something by a view, or write: whoever begins behind it is to know.
+            self.learn_of_reading(plan, changes);
+        }
         let does = plan.map_or(Does::Anything, |plan| plan.does(changes, given));
         let to_begin = || std::str::from_utf8(text).is_ok_and(begins_read_committed);
         // What it may leave may be a setting that it has made.
@@ -51,6 +55,15 @@ impl State {
             .course
             .asks(self.watch.course == Course::Untouched && to_begin(), to_read);
         self.watch.does.add(does);
+    }
+
+    /// The catalog is asked about a statement that is asked inside of a transaction in which memory may answer.
+    fn learn_of_reading(&mut self, plan: &Arc<Plan>, changes: u64) {
+        let company = self.company().filter(|company| company.is_told_inside);
+        let company = company.filter(|_| plan.kind() == Some(Kind::Read) && plan.is_due(changes));
+        if let Some(company) = company {
+            learn_beside(Arc::clone(&self.pool), company, Arc::clone(plan));
+        }
     }
 
     /// Something is sent on of which nothing can be told.

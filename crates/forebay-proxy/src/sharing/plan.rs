@@ -15,7 +15,7 @@ use super::facts::Found;
 use super::followed::Needs;
 use super::pace::HELD_UP;
 use super::restriction::{self, Given};
-use super::reviewed::{is_of_the_catalog, is_of_the_time, is_reviewed, unsteady};
+use super::reviewed::{is_of_the_catalog, is_of_the_time, unsteady};
 use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
 use super::together::{self, Together};
@@ -314,11 +314,14 @@ impl Plan {
         self.touches.as_ref().is_ok_and(|touches| !touches.names.iter().any(of))
     }
 
-    /// Whether all that it calls is [reviewed](super::reviewed), as far as its text tells: none of that changes a setting, or draws a number.
-    pub(crate) fn calls_only_reviewed(&self) -> bool {
-        self.touches
-            .as_ref()
-            .is_ok_and(|touches| touches.called.iter().all(|name| is_reviewed(name)))
+    /// Whether the catalog has shown, after so many changes of tables, that it reads and does nothing else: neither itself nor by a view.
+    pub(crate) fn is_known_to_read(&self, schema_changes: u64) -> bool {
+        let is_shown = || match &*self.learnt.lock() {
+            Learnt::Harmless { .. } => true,
+            Learnt::Followed { needs, .. } => self.lacks(needs).is_none(),
+            Learnt::Nothing | Learnt::Matter(_) => false,
+        };
+        self.kind() == Some(Kind::Read) && self.schema_changes() == schema_changes && is_shown()
     }
 
     /// Whether the catalog is to be asked now, after so many changes of tables: said to one of those who ask.

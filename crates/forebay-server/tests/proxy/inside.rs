@@ -32,6 +32,10 @@ fn by_rule_memory_answers_inside_of_transactions_that_have_only_read() {
         "CREATE TABLE inside (n int)",
         "CREATE TABLE inside_other (n int)",
         "CREATE SEQUENCE inside_numbers",
+        "CREATE VIEW inside_view AS SELECT n FROM inside_other",
+        "CREATE VIEW inside_sets AS SELECT set_config('timezone', 'Asia/Tokyo', true)",
+        "CREATE FUNCTION inside_writes() RETURNS int LANGUAGE sql AS 'UPDATE inside SET n = n RETURNING n'",
+        "CREATE VIEW inside_writing AS SELECT inside_writes()",
         "INSERT INTO inside VALUES (1)",
         "INSERT INTO inside_other VALUES (1)",
     ] {
@@ -66,6 +70,9 @@ fn by_rule_memory_answers_inside_of_transactions_that_have_only_read() {
             &["BEGIN", "SELECT count(*), max(n) FROM inside_other WHERE n = 1"],
             true,
         ),
+        (&["BEGIN", "SELECT n FROM inside_view"], true),
+        (&["BEGIN", "SELECT * FROM inside_sets"], false),
+        (&["BEGIN", "SELECT * FROM inside_writing"], false),
         (&["BEGIN ISOLATION LEVEL REPEATABLE READ"], false),
         (&["BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"], false),
         (&["BEGIN", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"], false),
@@ -87,10 +94,21 @@ fn by_rule_memory_answers_inside_of_transactions_that_have_only_read() {
     ] {
         // What is not told is not, however often it is asked.
         for way in WAYS.repeat(if is_told { 1 } else { 3 }) {
-            for sql in before {
-                client.run(sql);
+            let begin = |client: &mut Client| before.iter().for_each(|sql| drop(client.run(sql)));
+            begin(&mut client);
+            if is_told {
+                // The catalog may have to be asked about what comes first.
+                until(&format!("{before:?}, {way}"), || {
+                    let is_told = from_memory(&mut client, way);
+                    if !is_told {
+                        client.run("ROLLBACK");
+                        begin(&mut client);
+                    }
+                    is_told
+                });
+            } else {
+                assert!(!from_memory(&mut client, way), "{before:?}, {way}");
             }
-            assert_eq!(from_memory(&mut client, way), is_told, "{before:?}, {way}");
             // Whoever was told goes on in his transaction.
             let other = client.query("SELECT count(*) FROM inside_other WHERE n = 1");
             let told = if before.last().is_some_and(|last| last.starts_with("INSERT")) {
@@ -124,6 +142,7 @@ fn who_is_told_inside_of_a_transaction_is_where_the_server_would_have_left_him()
     };
     until("it is remembered", || {
         client.run("BEGIN");
+        client.run("SELECT 1");
         ask(&mut client);
         client.run("COMMIT");
         remembered(&mut admin, read).0 > 0
