@@ -50,7 +50,7 @@ const REMEMBERED: [(&str, &str); 4] = [
     ("FOREBAY_FRESHNESS_SECONDS", "600"),
     ("FOREBAY_BY_ROW_ROUNDS", "1500"),
     ("FOREBAY_JUDGED_ROUNDS", "15000"),
-    ("FOREBAY_FOLLOWED_ROUNDS", "1500"),
+    ("FOREBAY_FOLLOWED_ROUNDS", "500"),
 ];
 /// How long caches of several processes are killed, stopped and cut off.
 const FLEET_SECONDS: &str = "180";
