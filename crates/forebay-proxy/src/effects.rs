@@ -180,9 +180,17 @@ impl Effects {
 
     /// A command of this tag is done, and its own transaction sees it; or it is committed.
     pub(crate) fn has_changed_tables(&self, tag: &[u8]) {
-        if [&b"CREATE "[..], b"ALTER "].iter().any(|begin| tag.starts_with(begin)) {
-            self.schema_changes.fetch_add(1, Ordering::AcqRel);
+        if [&b"CREATE "[..], b"ALTER ", b"DROP ", b"DO\0", b"IMPORT "]
+            .iter()
+            .any(|begin| tag.starts_with(begin))
+        {
+            self.has_made_tables();
         }
+    }
+
+    /// A table was made, or what a text does that its tag does not tell may be that.
+    pub(crate) fn has_made_tables(&self) {
+        self.schema_changes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Somebody has changed something of the catalog, past the proxy.
@@ -254,7 +262,7 @@ fn changes_functions(tag: &[u8]) -> bool {
 
 /// Whether what commands of this tag do is to be [told](Effects::has_changed) when it is committed.
 pub(crate) fn may_change(tag: &[u8]) -> bool {
-    [&b"CREATE "[..], b"ALTER ", b"DO\0", b"CALL\0", b"IMPORT "]
+    [&b"CREATE "[..], b"ALTER ", b"DROP ", b"DO\0", b"CALL\0", b"IMPORT "]
         .iter()
         .any(|begin| tag.starts_with(begin))
 }

@@ -387,6 +387,12 @@ impl Pool {
         }
     }
 
+    /// The catalog is another one than it was, and nobody has said so: what was remembered may be of other tables than is known.
+    pub(crate) fn catalog_is_another(&self) {
+        self.effects.was_changed_elsewhere();
+        self.has_changed(&Does::Anything);
+    }
+
     /// As whom it connects.
     pub(crate) fn user(&self) -> &str {
         &self.user

@@ -411,11 +411,12 @@ impl Session {
                         let answered = self.state.first_answered.unwrap_or_else(Instant::now);
                         alone.is_answered(self.client.sent_bytes - sent_before, answered);
                         // Its statement is answered, whatever becomes of that.
-                        if alone.is_to_learn()
-                            && self.state.may_learn(&server)
-                            && self.learn(&mut alone, &mut server).await.is_err()
-                        {
-                            continue;
+                        if alone.is_to_learn() && self.state.may_learn(&server) {
+                            match self.learn(&mut alone, &mut server).await {
+                                Ok(false) => {}
+                                Ok(true) => self.state.pool.catalog_is_another(),
+                                Err(_) => continue,
+                            }
                         }
                     }
                     self.state.pool.release(server);
@@ -435,8 +436,8 @@ impl Session {
         }
     }
 
-    /// Asks the catalog about what was answered. What the client asks meanwhile waits, and can be cancelled.
-    async fn learn(&mut self, alone: &mut Alone, server: &mut Server) -> Result<(), Lost> {
+    /// Asks the catalog about what was answered; whether it says something else than before. What the client asks meanwhile waits, and can be cancelled.
+    async fn learn(&mut self, alone: &mut Alone, server: &mut Server) -> Result<bool, Lost> {
         let entry = &self.state.registration.entry;
         let client = &mut self.client;
         let mut learning = pin!(alone.learn(server));

@@ -48,6 +48,7 @@ impl State {
             self.learn_of_reading(plan, changes);
         }
         let does = plan.map_or(Does::Anything, |plan| plan.does(changes, given));
+        self.watch.makes_tables |= does == Does::Anything && makes_tables(text);
         let to_begin = || std::str::from_utf8(text).is_ok_and(begins_read_committed);
         // What it may leave may be a setting that it has made.
         let to_read = reads && does == Does::Nothing && !self.is_suspect;
@@ -74,6 +75,9 @@ impl State {
 
     /// The client is about to be told that something is done, or all of it.
     pub(crate) fn has_done(&mut self) {
+        if self.watch.makes_tables {
+            self.pool.effects.has_made_tables();
+        }
         match (self.watch.is_whole, &self.watch.does) {
             (true, Does::Nothing) => {}
             (true, does) => self.pool.has_changed(does),
@@ -87,6 +91,32 @@ impl State {
             does: Does::Nothing,
             is_whole: self.pool.remembers(),
             course: Course::Untouched,
+            makes_tables: false,
         };
+    }
+}
+
+/// Whether a text may be a `CREATE TABLE … AS` or a `SELECT … INTO`, whose tags are those of queries. The words may be anything else in it.
+fn makes_tables(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    has(b"create") || (has(b"into") && !has(b"insert") && !has(b"merge"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_a_table_without_saying_so_in_its_tag_is_known() {
+        for (text, makes) in [
+            ("create table t as select 1", true),
+            ("/* x */ SELECT a INTO t FROM u WHERE b = E'\\n'", true),
+            ("INSERT INTO t SELECT 1", false),
+            ("SELECT f()", false),
+            ("CALL p()", false),
+            ("COPY t FROM STDIN", false),
+        ] {
+            assert_eq!(makes_tables(text.as_bytes()), makes, "{text}");
+        }
     }
 }

@@ -47,5 +47,5 @@ pub use restricted::{Restricted, Restriction, To, restricted};
 pub use role::{Role, role};
 pub use row::{Row, row, rows};
 pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing, executes};
-pub use touches::{Change, ChangeKind, Effect, NotShown, Touches, called, names, touches};
+pub use touches::{Change, ChangeKind, Effect, NotShown, Touches, called, clip, names, touches};
 pub use verb::{Verb, verb};

@@ -14,7 +14,7 @@ use super::lexer::{Kind, Token};
 use super::listed::makes_rows_of_rows;
 use super::plain::{end, only_reads, tokens};
 use super::syntax;
-use super::touches::{name, only_table};
+use super::touches::{clip, name, only_table};
 
 /// A query for one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -332,11 +332,13 @@ pub(super) fn place_of(tokens: &[(Range<usize>, Token<'_>)], equality: &Equality
 
 /// A name as PostgreSQL keeps it.
 pub(super) fn folded(column: &ast::Ident) -> Option<String> {
-    match column.quote_style {
-        Some('"') => Some(column.value.replace("\"\"", "\"")),
-        None if column.value.is_ascii() => Some(column.value.to_ascii_lowercase()),
-        _ => None,
-    }
+    let mut name = match column.quote_style {
+        Some('"') => column.value.replace("\"\"", "\""),
+        None if column.value.is_ascii() => column.value.to_ascii_lowercase(),
+        _ => return None,
+    };
+    clip(&mut name);
+    Some(name)
 }
 
 #[cfg(test)]

@@ -66,6 +66,8 @@ pub struct Touches {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotShown(pub &'static str);
 
+/// So many bytes of a name count (`NAMEDATALEN` in `pg_config_manual.h`, less its end).
+const NAME_BYTES_MAX: usize = 63;
 /// Words that no query has that only reads, unless it has a column of that name.
 const NOT_READING: [&str; 7] = ["INTO", "INSERT", "UPDATE", "DELETE", "MERGE", "SHARE", "TABLESAMPLE"];
 /// What is neither of what is shown.
@@ -131,15 +133,22 @@ pub fn names(sql: &str) -> Option<Vec<&str>> {
     Some(texts.collect())
 }
 
-/// A name as the server keeps it.
+/// A name as the server keeps it: no longer than `NAMEDATALEN` leaves room for, in whole characters.
 pub(super) fn name(token: &Token<'_>) -> Result<Option<String>, NotShown> {
-    match token.kind {
+    let mut name = match token.kind {
         // How others are folded is a matter of the server's locale.
-        Kind::Word if token.text.is_ascii() => Ok(Some(token.text.to_ascii_lowercase())),
-        Kind::Word => Err(NotShown("has a name without quotes that is not of ASCII letters")),
-        Kind::QuotedName => Ok(Some(token.text[1..token.text.len() - 1].replace("\"\"", "\""))),
-        _ => Ok(None),
-    }
+        Kind::Word if token.text.is_ascii() => token.text.to_ascii_lowercase(),
+        Kind::Word => return Err(NotShown("has a name without quotes that is not of ASCII letters")),
+        Kind::QuotedName => token.text[1..token.text.len() - 1].replace("\"\"", "\""),
+        _ => return Ok(None),
+    };
+    clip(&mut name);
+    Ok(Some(name))
+}
+
+/// A name as the server keeps it that was given at whatever length.
+pub fn clip(name: &mut String) {
+    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
 }
 
 fn effect(parsed: &ast::Statement, tokens: &[(Range<usize>, Token<'_>)]) -> Result<Effect, NotShown> {

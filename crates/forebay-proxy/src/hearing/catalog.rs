@@ -62,6 +62,7 @@ const WATCHED: &[(&str, &str)] = &[
     ("pg_cast", "oid >= 16384"),
     ("pg_collation", "oid >= 16384"),
     ("pg_ts_config", "oid >= 16384"),
+    ("pg_ts_config_map", "mapcfg >= 16384"),
     ("pg_ts_dict", "oid >= 16384"),
     ("pg_policy", "true"),
     (

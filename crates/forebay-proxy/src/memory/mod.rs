@@ -233,15 +233,17 @@ impl Memory {
     /// The same for who wants what is so from now on. `is_told`: of what was so until now all changes are told, so that an answer that is fresh will do. It
     /// is asked anew otherwise, with nobody who asks already, and remembered for others.
     pub(crate) fn ask_behind(&self, question: Question, is_told: bool) -> Told {
-        if is_told
-            && let Some(Looked {
-                value: Some(said), age, ..
-            }) = self.0.answers(&question).lookup_if_fresh(&question)
-        {
-            let is_stale = false;
-            return Told::Known(said, Remembrance { age, is_stale });
+        match is_told.then(|| self.told_if_fresh(&question)).flatten() {
+            Some((said, remembrance)) => Told::Known(said, remembrance),
+            None => Told::Asked(self.ask_anew(question)),
         }
-        Told::Asked(self.ask_anew(question))
+    }
+
+    /// The answer if it is known and fresh. Nothing is asked.
+    pub(crate) fn told_if_fresh(&self, question: &Question) -> Option<(Bytes, Remembrance)> {
+        let looked = self.0.answers(question).lookup_if_fresh(question)?;
+        let (age, is_stale) = (looked.age, false);
+        Some((looked.value?, Remembrance { age, is_stale }))
     }
 
     /// The same whatever is known, and whoever asks it already: what will be told by the server itself. It is remembered.

@@ -11,6 +11,8 @@ pub(crate) struct Watch {
     /// It is watched since it began.
     pub(crate) is_whole: bool,
     pub(crate) course: Course,
+    /// It may have made a table by what is a query, as its tag tells.
+    pub(crate) makes_tables: bool,
 }
 
 /// What is known of the course of a transaction.

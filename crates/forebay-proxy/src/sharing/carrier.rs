@@ -278,7 +278,7 @@ pub(crate) fn learn_beside(pool: Arc<Pool>, company: Arc<Company>, plan: Arc<Pla
     impl Drop for Due {
         fn drop(&mut self) {
             if let Some(plan) = &self.0 {
-                plan.learn(None);
+                plan.learn(None, 0);
             }
         }
     }
@@ -291,8 +291,11 @@ pub(crate) fn learn_beside(pool: Arc<Pool>, company: Arc<Company>, plan: Arc<Pla
         let Ok(true) = set_as(&company, &mut server).await else {
             return;
         };
-        if learn(&company, &plan, &mut server).await.is_ok() {
+        if let Ok(is_another) = learn(&company, &plan, &mut server).await {
             due.0 = None;
+            if is_another {
+                pool.catalog_is_another();
+            }
             server.lent.not_at_all();
             pool.release(server);
         }

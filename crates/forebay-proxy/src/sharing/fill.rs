@@ -24,7 +24,8 @@ use crate::pool::Pool;
 pub(crate) struct Fill {
     /// Memory keeps no pool that is gone.
     pub(crate) pool: Weak<Pool>,
-    pub(crate) company: Arc<Company>,
+    /// Those who ask are in it; what is remembered for them keeps it from nobody else.
+    pub(crate) company: Weak<Company>,
     pub(crate) plan: Arc<Plan>,
 }
 
@@ -35,6 +36,7 @@ impl Way for Fill {
     ) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + 'a>> {
         Box::pin(async {
             let pool = self.pool.upgrade().ok_or(Unanswered)?;
+            let company = self.company.upgrade().ok_or(Unanswered)?;
             // Whose answer hangs on numbers that were drawn is never remembered.
             let of = self.plan.may_be_remembered(true).ok_or(Unanswered)?;
             let listener = pool.listener();
@@ -65,7 +67,7 @@ impl Way for Fill {
             let (sees, seen) = oneshot::channel();
             job.sees = fence.is_some().then_some(sees);
             // Where the database is away there may be something to be told.
-            filler::fill(pool, &self.company, job, question.may_be_away());
+            filler::fill(pool, &company, job, question.may_be_away());
             let Ok(Answer::Done(said)) = told.await else {
                 return Err(Unanswered);
             };

@@ -70,7 +70,15 @@ impl State {
         let Some((memory, question)) = question else {
             return false;
         };
-        let Told::Known(said, remembrance) = memory.ask(question) else {
+        // Where others wait for a connection, nobody asks beside: there would be no end to what waits for one.
+        let told = match self.pool.is_waited_for() {
+            true => memory.told_if_fresh(&question),
+            false => match memory.ask(question) {
+                Told::Known(said, remembrance) => Some((said, remembrance)),
+                Told::Asked(_) => None,
+            },
+        };
+        let Some((said, remembrance)) = told else {
             known.is_missed();
             return false;
         };

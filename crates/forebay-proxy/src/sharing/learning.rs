@@ -2,6 +2,8 @@
 //!
 //! Promises: nobody is lent a connection for that, and none is made. Where the asking is refused or ends before its time, nothing is known.
 
+use std::hash::BuildHasher;
+
 use bytes::{Buf, Bytes};
 use forebay_sql::Effect;
 
@@ -15,9 +17,10 @@ use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::statements::{Statement, server_name};
 
-/// Asks what is to be known of a statement, on a connection that is set as its company is.
-pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -> Result<(), Lost> {
-    let Ok(touches) = &plan.touches else { return Ok(()) };
+/// Asks what is to be known of a statement, on a connection that is set as its company is. Whether the catalog says something else than it did, though
+/// nobody has changed it through the proxy.
+pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -> Result<bool, Lost> {
+    let Ok(touches) = &plan.touches else { return Ok(false) };
     let terms = ask_texts(server, facts::ASK_SESSION).await?;
     // Where that was refused, or cancelled, what was known before still holds.
     if let Some(terms) = terms {
@@ -32,6 +35,7 @@ pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -
     };
     let mut followed = Followed::of(touches);
     let mut looks = 0;
+    let mut hash = 0;
     let found = loop {
         let rows = ask_texts(server, &facts::ask(&followed.touches, table, plan.restricted_to())).await?;
         looks += 1;
@@ -41,11 +45,19 @@ pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -
                     break Some(Found::Matter("views of views without an end".to_owned()));
                 }
             }
-            rows => break rows.map(|rows| facts::found(&followed, &rows)),
+            rows => {
+                hash = rows.as_deref().map_or(0, hash_of);
+                break rows.map(|rows| facts::found(&followed, &rows));
+            }
         }
     };
-    plan.learn(found);
-    Ok(())
+    Ok(plan.learn(found, hash))
+}
+
+/// What tells rows from others, in whatever order they come; not 0.
+fn hash_of(rows: &[(String, String)]) -> u64 {
+    let state = foldhash::fast::FixedState::default();
+    rows.iter().fold(1, |sum, row| state.hash_one(row).wrapping_add(sum)) | 1
 }
 
 /// Asks a query of ours; its rows of two texts, or none if it was refused or has other rows.

@@ -116,12 +116,14 @@ impl Alone {
         self.learns_for.is_some()
     }
 
-    /// Asks the catalog about it, on a connection that is as free as one that is given back.
-    pub(crate) async fn learn(&mut self, server: &mut Server) -> Result<(), Lost> {
-        let Some(company) = &self.learns_for else { return Ok(()) };
-        learn(company, &self.plan, server).await?;
+    /// Asks the catalog about it, on a connection that is as free as one that is given back. Whether it says something else than before.
+    pub(crate) async fn learn(&mut self, server: &mut Server) -> Result<bool, Lost> {
+        let Some(company) = &self.learns_for else {
+            return Ok(false);
+        };
+        let is_another = learn(company, &self.plan, server).await?;
         self.learns_for = None;
-        Ok(())
+        Ok(is_another)
     }
 
     /// It was answered, in so many bytes, at that moment, whatever was asked behind it.
@@ -143,7 +145,7 @@ impl Alone {
 impl Drop for Alone {
     fn drop(&mut self) {
         if self.learns_for.is_some() {
-            self.plan.learn(None);
+            self.plan.learn(None, 0);
         }
         if self.is_counted
             && let Some(line) = &self.line
@@ -446,7 +448,7 @@ impl State {
         let form = company.form(plan, common, |common| {
             let fill = Fill {
                 pool: Arc::downgrade(&self.pool),
-                company: Arc::clone(company),
+                company: Arc::downgrade(company),
                 plan: Arc::clone(plan),
             };
             Form::new(common, fill)

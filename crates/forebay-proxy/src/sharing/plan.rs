@@ -70,8 +70,11 @@ pub(crate) struct Plan {
     until_ms: AtomicU64,
     /// How often tables had been changed when it was asked.
     schema_changes: AtomicU64,
-    /// Somebody is to ask the catalog.
+    /// Somebody is to ask the catalog, since tables had been changed so often.
     is_asked: AtomicBool,
+    asked_at: AtomicU64,
+    /// What tells the catalog's rows of then from others; 0: nothing is known.
+    rows_hash: AtomicU64,
     is_quick: AtomicBool,
     slow: AtomicU64,
     /// Its answers alone were of no more bytes, of late.
@@ -214,6 +217,8 @@ impl Plan {
             until_ms: AtomicU64::new(0),
             schema_changes: AtomicU64::new(0),
             is_asked: AtomicBool::new(false),
+            asked_at: AtomicU64::new(0),
+            rows_hash: AtomicU64::new(0),
             is_quick: AtomicBool::new(false),
             slow: AtomicU64::new(0),
             answer_bytes: AtomicU64::new(0),
@@ -336,15 +341,34 @@ impl Plan {
             if let Some(many) = &self.many {
                 many.is_vain.store(false, Ordering::Relaxed);
             }
+            self.rows_hash.store(0, Ordering::Release);
             self.schema_changes.store(schema_changes, Ordering::Release);
         }
-        now_ms() >= self.until_ms.load(Ordering::Acquire) && !self.is_asked.swap(true, Ordering::AcqRel)
+        let is_due = now_ms() >= self.until_ms.load(Ordering::Acquire) && !self.is_asked.swap(true, Ordering::AcqRel);
+        if is_due {
+            self.asked_at.store(schema_changes, Ordering::Release);
+        }
+        is_due
     }
 
-    /// What the catalog has said; none where it could not be asked.
-    pub(crate) fn learn(&self, found: Option<Found>) {
+    /// What the catalog has said, in rows of this hash; none where it could not be asked. Whether it said something else before, though nobody has changed it
+    /// through the proxy.
+    pub(crate) fn learn(&self, found: Option<Found>, rows_hash: u64) -> bool {
+        let mut learnt = self.learnt.lock();
+        if self.asked_at.load(Ordering::Acquire) != self.schema_changes() {
+            // It was asked before the last change.
+            *learnt = Learnt::Nothing;
+            self.until_ms.store(0, Ordering::Release);
+            self.is_asked.store(false, Ordering::Release);
+            return false;
+        }
+        let before = match rows_hash {
+            0 => 0,
+            hash => self.rows_hash.swap(hash, Ordering::AcqRel),
+        };
+        let is_another = before != 0 && before != rows_hash;
         let holds_for = if found.is_some() { SEEN_FOR } else { FAILED_FOR };
-        *self.learnt.lock() = match found {
+        *learnt = match found {
             None => Learnt::Nothing,
             Some(Found::Harmless {
                 mark,
@@ -365,6 +389,7 @@ impl Plan {
         let until = now_ms() + milliseconds(holds_for);
         self.until_ms.store(until, Ordering::Release);
         self.is_asked.store(false, Ordering::Release);
+        is_another
     }
 
     /// What was learnt is not true any more.
@@ -726,16 +751,19 @@ mod tests {
     fn what_an_answer_is_of_is_known_when_it_is_found_that_it_may_be_remembered() {
         let plan = plan("SELECT a FROM t");
         assert!(plan.may_be_remembered(false).is_none(), "it was not asked about");
-        plan.learn(Some(Found::Harmless {
-            mark: None,
-            draws: true,
-            tables: ["t".into()].into(),
-            inherits: false,
-            key: Key::parse("23 a"),
-        }));
+        plan.learn(
+            Some(Found::Harmless {
+                mark: None,
+                draws: true,
+                tables: ["t".into()].into(),
+                inherits: false,
+                key: Key::parse("23 a"),
+            }),
+            0,
+        );
         let of = plan.may_be_remembered(false).unwrap();
         assert!(plan.may_be_remembered(true).is_none());
-        plan.learn(None);
+        plan.learn(None, 0);
         assert_eq!(
             (&*of.tables, of.key.as_deref()),
             (&["t".into()][..], Key::parse("23 a").as_ref())
@@ -748,25 +776,28 @@ mod tests {
         let plan = plan("INSERT INTO t VALUES (1)");
         assert!(!plan.may_share(false));
         assert!(plan.is_due(0) && !plan.is_due(0), "one asks");
-        plan.learn(harmless(true));
+        plan.learn(harmless(true), 0);
         assert!(!plan.may_share(false), "nobody has seen it");
         plan.took(Duration::from_micros(900), true, false);
         assert!(plan.may_share(false) && !plan.may_share(true));
         assert!(!plan.is_due(0), "it was asked about just now");
         plan.doubt();
         assert!(!plan.may_share(false) && plan.is_due(0));
-        plan.learn(Some(Found::Followed {
-            matter: "the relation v, which is no table".to_owned(),
-            needs: Needs::default(),
-            tables: Arc::default(),
-        }));
+        plan.learn(
+            Some(Found::Followed {
+                matter: "the relation v, which is no table".to_owned(),
+                needs: Needs::default(),
+                tables: Arc::default(),
+            }),
+            0,
+        );
         assert!(!plan.may_share(false), "what is followed goes alone");
-        plan.learn(Some(Found::Matter("the trigger audit".to_owned())));
+        plan.learn(Some(Found::Matter("the trigger audit".to_owned())), 0);
         assert!(!plan.may_share(false));
         assert_eq!(plan.why_not().as_deref(), Some("it names the trigger audit"));
-        plan.learn(None);
+        plan.learn(None, 0);
         assert!(!plan.may_share(false), "it could not be asked about");
-        plan.learn(harmless(false));
+        plan.learn(harmless(false), 0);
         assert!(
             plan.may_share(false) && !plan.is_due(0) && plan.is_due(1),
             "a table was changed"
@@ -777,7 +808,7 @@ mod tests {
     #[test]
     fn who_is_slow_or_holds_others_up_goes_alone() {
         let plan = plan("SELECT 1");
-        plan.learn(harmless(false));
+        plan.learn(harmless(false), 0);
         plan.took(Duration::ZERO, true, false);
         for _ in 0..SLOW_MAX {
             plan.took(Duration::from_millis(2), false, false);
@@ -794,6 +825,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_before_a_change_is_not_known_behind_it() {
+        let plan = plan("SELECT a FROM t");
+        assert!(plan.is_due(1));
+        // A table is changed while it is asked, and somebody else comes.
+        assert!(!plan.is_due(2), "one asks already");
+        plan.learn(harmless(false), 7);
+        assert!(plan.may_be_remembered(false).is_none());
+        assert!(plan.is_due(2), "it is asked again at once");
+        plan.learn(harmless(false), 7);
+        assert!(plan.may_be_remembered(false).is_some());
+    }
+
+    #[test]
+    fn that_the_catalog_says_something_else_is_told_once() {
+        let plan = plan("SELECT a FROM t");
+        assert!(
+            plan.is_due(1) && !plan.learn(harmless(false), 7),
+            "it is the first time"
+        );
+        assert!(!plan.learn(harmless(false), 7) && !plan.learn(None, 0));
+        assert!(plan.learn(harmless(false), 9) && !plan.learn(harmless(false), 9));
+        // Where somebody has changed it through the proxy, nothing else has to be told.
+        assert!(plan.is_due(2) && !plan.learn(harmless(false), 11));
+    }
+
+    #[test]
     fn how_many_go_together_hangs_on_how_long_one_takes() {
         let plan = plan("SELECT 1");
         assert_eq!(plan.most_together(), 1, "nobody knows");
@@ -806,7 +863,7 @@ mod tests {
     #[test]
     fn what_is_long_goes_alone_until_it_is_not() {
         let plan = plan("SELECT 1");
-        plan.learn(harmless(false));
+        plan.learn(harmless(false), 0);
         plan.took(Duration::ZERO, true, false);
         plan.was_answered_in(ANSWER_BYTES_MAX + 1);
         assert!(!plan.may_share(false));

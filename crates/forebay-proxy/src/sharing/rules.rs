@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use forebay_sql::{Effect, NotShown, Touches, touches};
+use forebay_sql::{Effect, NotShown, Touches, clip, touches};
 
 use crate::memory::Windows;
 
@@ -107,13 +107,14 @@ impl FromStr for TableName {
                 None => rest.find('.').unwrap_or(rest.len()),
             };
             let (name, behind) = rest.split_at(end);
-            let name = match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+            let mut name = match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
                 Some(quoted) => quoted.to_owned(),
                 None => name.to_lowercase(),
             };
             if name.is_empty() {
                 return Err("has an empty name");
             }
+            clip(&mut name);
             names.push(name);
             match behind.strip_prefix('.') {
                 Some(next) => rest = next,
@@ -416,7 +417,8 @@ impl Rules {
         let depends_on = depends_on.into_iter().flatten();
         Ruled {
             stable_functions: says(|rule| rule.stable_functions),
-            row_security: says(|rule| rule.row_security),
+            // Of those who share whatever their application is called, a policy might ask for that.
+            row_security: says(|rule| rule.row_security) && !self.ignore_applications(),
             depends_on: depends_on.filter_map(TableName::last).map(Arc::from).collect(),
             max_answer: answer_by.and_then(|at| self.all[at].max_answer),
             in_transactions: says(|rule| rule.in_transactions),

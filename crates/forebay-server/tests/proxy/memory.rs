@@ -768,3 +768,58 @@ fn who_asks_behind_a_position_is_answered_by_the_database() {
     }
     server.run("DROP TABLE positioned");
 }
+
+/// What makes a table, or changes what a view reads, by a statement whose tag does not say so; and what is called by more letters than count.
+#[test]
+fn what_alters_the_catalog_in_other_words_is_seen_at_once() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    let long = "a".repeat(70);
+    for sql in [
+        "CREATE SCHEMA altering",
+        "CREATE TABLE altering.one (id int PRIMARY KEY, a int)",
+        "CREATE TABLE altering.two (id int PRIMARY KEY, a int)",
+        "INSERT INTO altering.one VALUES (1, 1)",
+        "INSERT INTO altering.two VALUES (1, 2)",
+        "CREATE VIEW altering.replaced AS SELECT a FROM altering.one",
+        "CREATE VIEW altering.made AS SELECT a FROM altering.one",
+        "CREATE VIEW altering.into_made AS SELECT a FROM altering.one",
+        &format!("CREATE TABLE altering.{long} (id int PRIMARY KEY, a int)"),
+        &format!("INSERT INTO altering.{long} VALUES (1, 1)"),
+    ] {
+        server.query(sql).expect(sql);
+    }
+    let of_long = format!("altering.{long}");
+    let change_long = format!("UPDATE altering.{long} SET a = a + 1 WHERE id = 1");
+    for (name, alter, change) in [
+        (
+            "altering.replaced",
+            "DO $$ BEGIN CREATE OR REPLACE VIEW altering.replaced AS SELECT a FROM altering.two; END $$",
+            "UPDATE altering.two SET a = a + 1 WHERE id = 1",
+        ),
+        (
+            "altering.made",
+            "DROP VIEW altering.made; CREATE TABLE altering.made AS SELECT 7 AS a",
+            "UPDATE altering.made SET a = a + 1",
+        ),
+        (
+            "altering.into_made",
+            "DROP VIEW altering.into_made; SELECT 7 AS a INTO altering.into_made",
+            "UPDATE altering.into_made SET a = a + 1",
+        ),
+        (&of_long, "SELECT 1", &change_long),
+    ] {
+        let read = format!("SELECT a FROM {name}");
+        let hinted = format!("/* ttl:3600 */ {read}");
+        until_remembered(&mut client, &mut admin, &hinted, &read);
+        client.run(alter);
+        for _ in 0..6 {
+            for _ in 0..4 {
+                assert_eq!(client.query(&hinted).value(), server.query(&read).value(), "{alter}");
+            }
+            client.run(change);
+        }
+    }
+    server.run("DROP SCHEMA altering CASCADE");
+}
