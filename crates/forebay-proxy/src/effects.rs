@@ -7,15 +7,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use forebay_sql::{body_may_leave_something, mentioned, settings_named_in_body};
+use forebay_sql::{
+    body_may_leave_something, definition_may_leave_something, leaving_by_name, mentioned, settings_named_in_body,
+};
 use parking_lot::Mutex;
 
 use crate::frames;
 use crate::leaves::Leaves;
+use crate::settings::quoted_text;
 
 /// What was made elsewhere is seen so much later at the latest.
 const SEEN_FOR: Duration = Duration::from_secs(60);
@@ -25,12 +28,29 @@ const FAILED_FOR: Duration = Duration::from_secs(1);
 /// Asks for the functions: a kind, a name and a text of each. Texts of views and rules are behind locks that DDL may have: to wait for one
 /// longer than a moment would hold the client up, and could make somebody's transaction the victim of a deadlock (after `deadlock_timeout`).
 /// What is refused for that is asked again. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
-pub(crate) const ASK_FUNCTIONS: &str = "\
+const ASK_FUNCTIONS: &str = "\
 SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
 SELECT CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN 'body' WHEN l.lanname IN ('c', 'internal') THEN 'library' ELSE 'opaque' END, \
 p.proname, CASE WHEN l.lanname IN ('c', 'internal') THEN coalesce(p.probin, p.prosrc) \
 WHEN p.prosrc = '' THEN pg_get_functiondef(p.oid) ELSE p.prosrc END \
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND p.prokind <> 'a'";
+
+/// The same, and whether a definition calls one of PostgreSQL's own functions that leave something: by their numbers, as expressions are kept.
+pub(crate) static ASK_SOURCES: LazyLock<String> = LazyLock::new(|| {
+    let names: Vec<String> = leaving_by_name().iter().map(|name| quoted_text(name)).collect();
+    format!(
+        "{ASK_FUNCTIONS} UNION ALL SELECT '{DIRECT}', NULL, '' FROM (SELECT ':funcid (' || string_agg(CAST(oid AS text), '|') || ') ' AS called FROM pg_proc \
+         WHERE oid < 16384 AND proname = ANY(CAST(ARRAY[{}] AS name[]))) own \
+         WHERE EXISTS (SELECT FROM pg_rewrite WHERE oid >= 16384 AND CAST(ev_action AS text) ~ called) \
+         OR EXISTS (SELECT FROM pg_attrdef WHERE adrelid >= 16384 AND CAST(adbin AS text) ~ called) \
+         OR EXISTS (SELECT FROM pg_policy WHERE concat_ws(' ', CAST(polqual AS text), CAST(polwithcheck AS text)) ~ called) \
+         OR EXISTS (SELECT FROM pg_constraint WHERE oid >= 16384 AND CAST(conbin AS text) ~ called) \
+         OR EXISTS (SELECT FROM pg_trigger WHERE tgqual IS NOT NULL AND CAST(tgqual AS text) ~ called)",
+        names.join(",")
+    )
+});
+/// Of that, what says that there is one.
+const DIRECT: &str = "direct";
 
 /// Asks for all that may call them. It takes a while where there is much of it, and is asked only where a function leaves something.
 pub(crate) const ASK_CALLERS: &str = "\
@@ -111,7 +131,9 @@ const HARMLESS_LIBRARIES: [&str; 40] = [
 
 /// Whether some function leaves something, so that it matters what calls them.
 pub(crate) fn have_source(functions: &[Row]) -> bool {
-    functions.iter().any(|row| Node::of(row).reached.is_some())
+    functions
+        .iter()
+        .any(|row| row.kind == DIRECT || Node::of(row).reached.is_some())
 }
 
 /// What the catalog says of one database.
@@ -409,6 +431,9 @@ impl Node {
             "body" => body_may_leave_something(&row.text).then(|| named(settings_named_in_body(&row.text))),
             "library" => (!is_harmless(&row.text)).then_some(None),
             // Of another language: what it sets, it sets by SQL.
+            "reads" | "writes" => {
+                definition_may_leave_something(&row.text).then(|| named(settings_named_in_body(&row.text)))
+            }
             "opaque" => Some((!row.text.to_ascii_lowercase().contains("set")).then(BTreeSet::new)),
             _ => None,
         };

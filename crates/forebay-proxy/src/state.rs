@@ -146,7 +146,7 @@ impl State {
             self.is_learning = true;
             self.learnt = Some(Vec::new());
             self.knows_functions = false;
-            server.ask(effects::ASK_FUNCTIONS, Note::Effects);
+            server.ask(&effects::ASK_SOURCES, Note::Effects);
         }
         let mut change = String::new();
         if !server.lent.follows(self.last) {

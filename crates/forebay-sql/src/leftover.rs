@@ -203,6 +203,8 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
             match rest {
                 // Anything but one string in full is put together where nobody sees it.
                 [open, text, comma, ..] if open.is_symbol("(") && comma.is_symbol(",") => named.push(string(text)?),
+                // So PostgreSQL writes it out.
+                [open, text, rest @ ..] if open.is_symbol("(") && is_cast_to_text(rest) => named.push(string(text)?),
                 _ => return None,
             }
         } else if token.kind == Kind::Text && begins_with_do(&tokens[..at]) {
@@ -214,6 +216,16 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
         }
     }
     Some(named)
+}
+
+/// Whether an argument ends here with a cast to `text`.
+fn is_cast_to_text(tokens: &[Token<'_>]) -> bool {
+    let rest = match tokens {
+        [cast, rest @ ..] if cast.is_symbol("::") => rest,
+        [colon, other, rest @ ..] if colon.is_symbol(":") && other.is_symbol(":") => rest,
+        _ => return false,
+    };
+    matches!(rest, [of, comma, ..] if of.is_word("text") && comma.is_symbol(","))
 }
 
 /// Whether the statement that these tokens end in begins with DO.
@@ -318,6 +330,18 @@ pub fn body_may_leave_something(body: &str) -> bool {
     })
 }
 
+/// Whether the definition of a view, a policy, a default or the like calls by itself what may leave something. (Of a trigger, `EXECUTE` says which
+/// function it calls.)
+pub fn definition_may_leave_something(definition: &str) -> bool {
+    let Some(tokens) = tokens(definition) else { return true };
+    (0..tokens.len()).any(|at| !tokens[at].is_word("EXECUTE") && is_watched(&tokens[at..]))
+}
+
+/// The names of what may leave something wherever it is called.
+pub fn leaving_by_name() -> &'static [&'static str] {
+    &WATCHED
+}
+
 /// The settings of the user's own that the body of a function may set. None where it may set one whose name does not stand in it.
 pub fn settings_named_in_body(body: &str) -> Option<Vec<String>> {
     let tokens = tokens(body)?;
@@ -380,6 +404,8 @@ mod tests {
             ("select pg_create_physical_replication_slot('s', true, true)", None),
             ("update pg_settings set setting = 'x'", Some(vec![])),
             ("select set_config('a' || 'b', 'x', false)", None),
+            ("select set_config('a.b'::text, 'x'::text, false)", Some(vec!["a.b"])),
+            ("select set_config('a.b'::name, 'x', false)", None),
             ("do $$begin perform set_config('a.b', 'c', false); end$$", None),
             ("do $$begin raise notice 'x'; end$$", Some(vec![])),
             (

@@ -38,7 +38,10 @@ pub use hints::{Caller, Hints, hints, hints_and_caller};
 pub use insert::{Cell, Insert, insert};
 pub use keyed::{Keyed, keyed, keyed_many};
 pub use lateral::{Lateral, Parameter, lateral};
-pub use leftover::{body_may_leave_something, may_leave_something, mentioned, settings_named, settings_named_in_body};
+pub use leftover::{
+    body_may_leave_something, definition_may_leave_something, leaving_by_name, may_leave_something, mentioned,
+    settings_named, settings_named_in_body,
+};
 pub use listed::{Listed, listed};
 pub use moment::{mentions_a_moment, names_a_moment};
 pub use normal::{normal, without_comments};

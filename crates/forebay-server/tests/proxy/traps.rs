@@ -27,7 +27,7 @@ use testbed::{Folder, Forebay};
 
 use crate::client::{Client, bind, bind_raw, close, describe, execute, parse, query, sync};
 use crate::login::log_in;
-use crate::{PASSWORD, at, postgres, proxy, straight};
+use crate::{PASSWORD, as_user, at, postgres, proxy, started, straight};
 
 fn on_one_connection() -> (Forebay, Client, Client) {
     let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
@@ -329,5 +329,44 @@ fn what_cannot_be_set_ends_the_session_whatever_is_asked_beside() {
         assert!(said.iter().all(|message| message.kind != b'D'), "{learns}: {said:?}");
         assert_eq!(said.last().expect("a word").failure().sqlstate(), "08P01", "{learns}");
         itself.run("DROP FUNCTION IF EXISTS leaves_it()");
+    }
+}
+
+/// What sets something by a function of PostgreSQL's own, where no function of the user's is there.
+#[test]
+fn what_a_view_a_default_or_a_policy_sets_is_no_strangers() {
+    let server = started();
+    let mut straight = straight(&server);
+    for sql in [
+        "CREATE VIEW sets AS SELECT set_config('app.left', 'by a view', false) AS told",
+        "CREATE VIEW sets_by_view AS SELECT told FROM sets",
+        "CREATE TABLE defaults (n int, told text DEFAULT set_config('app.left', 'by a default', false))",
+        "CREATE TABLE secured (n int)",
+        "INSERT INTO secured VALUES (1)",
+        "CREATE POLICY sets ON secured USING (set_config('app.left', 'by a policy', false) = 'by a policy')",
+        "ALTER TABLE secured ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE secured FORCE ROW LEVEL SECURITY",
+        "CREATE ROLE plain LOGIN",
+        "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO plain",
+    ] {
+        straight.run(sql);
+    }
+    let proxy = proxy(&server, &["--max-server-connections", "1"]);
+    for (text, told) in [
+        ("SELECT told FROM sets", "by a view"),
+        ("SELECT told FROM sets_by_view", "by a view"),
+        ("INSERT INTO defaults (n) VALUES (1)", "by a default"),
+        ("SELECT n FROM secured", "by a policy"),
+    ] {
+        let (mut one, mut other) = (
+            as_user(proxy.address(), "plain").unwrap(),
+            as_user(proxy.address(), "plain").unwrap(),
+        );
+        let left = "SELECT coalesce(current_setting('app.left', true), '')";
+        one.run("SELECT 1");
+        one.run(text);
+        assert_eq!(other.ask(left), "", "{text}");
+        assert_eq!(one.ask(left), told, "{text}");
+        assert_eq!(other.ask(left), "", "{text}");
     }
 }
