@@ -823,3 +823,24 @@ fn what_alters_the_catalog_in_other_words_is_seen_at_once() {
     }
     server.run("DROP SCHEMA altering CASCADE");
 }
+
+/// One behind the other, as sessions come and go: what is remembered for those of before is in nobody's way.
+#[test]
+fn there_is_no_end_to_settings_that_are_remembered_for() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client) = (at(address), at(address));
+    admin.run("CREATE TABLE by_setting (n int)");
+    admin.run("INSERT INTO by_setting VALUES (1)");
+    let read = "SELECT n FROM by_setting";
+    let hinted = format!("/* ttl:3600 */ {read}");
+    for tenant in 0..300 {
+        client.run(&format!("SET app.tenant = '{tenant}'"));
+        until("it is remembered", || {
+            client.run(&hinted);
+            let row = client.query("SHOW FOREBAY STATUS").expect("shown").rows();
+            row.iter()
+                .any(|row| row[0].as_deref() == Some("last_answered_by") && row[1].as_deref() == Some("cache"))
+        });
+    }
+}
