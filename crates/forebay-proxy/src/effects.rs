@@ -202,7 +202,7 @@ impl Effects {
 
     /// A command of this tag is done, and its own transaction sees it; or it is committed.
     pub(crate) fn has_changed_tables(&self, tag: &[u8]) {
-        if [&b"CREATE "[..], b"ALTER ", b"DROP ", b"DO\0", b"IMPORT "]
+        if [&b"CREATE "[..], b"ALTER ", b"DO\0", b"IMPORT "]
             .iter()
             .any(|begin| tag.starts_with(begin))
         {
@@ -284,7 +284,7 @@ fn changes_functions(tag: &[u8]) -> bool {
 
 /// Whether what commands of this tag do is to be [told](Effects::has_changed) when it is committed.
 pub(crate) fn may_change(tag: &[u8]) -> bool {
-    [&b"CREATE "[..], b"ALTER ", b"DROP ", b"DO\0", b"CALL\0", b"IMPORT "]
+    [&b"CREATE "[..], b"ALTER ", b"DO\0", b"CALL\0", b"IMPORT "]
         .iter()
         .any(|begin| tag.starts_with(begin))
 }
