@@ -5,6 +5,7 @@
 //!   and counted; what it answered in part is not used.
 //! - What was invalidated, replaced or cleared is not read again from any tier, from the moment the call returns: not while the
 //!   deletion waits for a tier that is down, not by a read that began before, not by a lower tier's value carried up meanwhile.
+//! - What only this process keeps is not carried up into a tier that is shared: others' changes may not have reached it.
 //! - What carries a tag that was invalidated is not read either; a tier that does not keep tags is cleared instead.
 //! - A deletion is owed until the tier acknowledged it, however often that takes. A fetched value is offered once, and dropped
 //!   where the tier fails.

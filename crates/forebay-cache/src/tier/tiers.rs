@@ -72,8 +72,12 @@ pub(crate) enum By {
 }
 
 impl<K: 'static, V: 'static> Level<K, V> {
+    fn is_shared(&self) -> bool {
+        self.tier.abilities().shared
+    }
+
     fn concerns(&self, by: By) -> bool {
-        by != By::Another || !self.tier.abilities().shared
+        by != By::Another || !self.is_shared()
     }
 }
 
@@ -275,7 +279,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         self.take_what_still_holds(keys, found, begun, &before)
     }
 
-    /// Throws away what was changed meanwhile, and offers what a lower tier had to the ones above it.
+    /// Throws away what was changed meanwhile, and offers what a lower tier had to the ones above it. What a tier had that others' changes do not
+    /// reach at once may be older than they are: into one that is shared it is not carried.
     fn take_what_still_holds(
         &self,
         keys: &[K],
@@ -294,10 +299,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             if keep_for.is_zero() {
                 continue;
             }
+            let from_all = shared.levels[*from].is_shared();
             for (at, offers) in upwards[..*from]
                 .iter_mut()
                 .enumerate()
-                .filter(|(at, _)| Some(*at) != leasing)
+                .filter(|(at, _)| Some(*at) != leasing && (from_all || !shared.levels[*at].is_shared()))
             {
                 let until = now + keep_for;
                 let offer = shared.offer(at, &keys[place], || kept.clone(), until, before.moments[at]);
@@ -334,9 +340,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         found
             .map(|(entry, holds)| {
                 let (at, kept) = entry?;
-                let Level { counters, tier, .. } = &shared.levels[at];
+                let level = &shared.levels[at];
+                let counters = &level.counters;
                 add(if holds { &counters.hits } else { &counters.misses }, 1);
-                let is_shared = tier.abilities().shared;
+                let is_shared = level.is_shared();
                 holds.then_some(Found { kept, is_shared })
             })
             .collect()
