@@ -9,6 +9,8 @@
 //! - What carries a tag that was invalidated is not read either; a tier that does not keep tags is cleared instead.
 //! - A deletion is owed until the tier acknowledged it, however often that takes. A fetched value is offered once, and dropped
 //!   where the tier fails.
+//! - What waits for a shared tier, or is on its way there, when another process has changed its key or cleared all, was fetched before that: it is
+//!   deleted there.
 //! - Of several changes of a key the latest wins; at most one batch is in flight to a tier, so they arrive in order.
 //! - Bounded: changes per tier, keys per batch, time per call. Where more deletions are owed than the bound, the tier is cleared
 //!   instead, and what was fetched before that moment is never read from it again.

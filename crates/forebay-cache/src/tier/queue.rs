@@ -83,6 +83,8 @@ struct Change<V> {
 /// A key that is out.
 struct Sent {
     owed: bool,
+    /// A value is on its way; else a deletion.
+    is_put: bool,
     since: u64,
 }
 
@@ -260,6 +262,40 @@ impl<K: Key, V> Queue<K, V> {
         self.empty()
     }
 
+    /// Of every key of which a value waits, or is out, the value must go: what it was fetched before has changed. Returns the values that
+    /// need not be kept any more.
+    pub(super) fn owe_puts(&mut self, wall: SystemTime) -> Vec<Offer<V>> {
+        self.whole(|queue| queue.try_owe_puts(wall))
+    }
+
+    fn try_owe_puts(&mut self, wall: SystemTime) -> Vec<Offer<V>> {
+        let put_out = self.out.iter().filter(|(_, sent)| sent.is_put);
+        let out: Vec<K> = put_out.map(|(key, _)| key.clone()).collect();
+        let mut dropped = self.forgo_puts();
+        for key in out {
+            match self.try_owe(key, None, wall) {
+                Taken::Waits(before) => dropped.extend(before),
+                Taken::Dropped(offer) => dropped.push(offer),
+                Taken::Overflowed(offers) => {
+                    dropped.extend(offers);
+                    break;
+                }
+            }
+        }
+        dropped
+    }
+
+    /// What waits is from now on to be deleted, each in its place. Returns the values.
+    fn forgo_puts(&mut self) -> Vec<Offer<V>> {
+        self.owed.append(&mut self.offered);
+        let waiting = self.changes.values_mut();
+        let forgone = waiting.filter_map(|change| {
+            change.owed = true;
+            change.put.take()
+        });
+        forgone.collect()
+    }
+
     /// Nothing waits any more. Returns the values that did.
     fn empty(&mut self) -> Vec<Offer<V>> {
         // All are out before a key is dropped, whose code may panic.
@@ -374,6 +410,7 @@ impl<K: Key, V> Queue<K, V> {
             && let Some((since, key)) = self.owed.pop_first().or_else(|| self.offered.pop_first())
         {
             let change = self.changes.remove(&key).expect("what is in line has a change");
+            let mut is_put = false;
             match change.put {
                 Some(offer) if offer.until > now && !self.puts.is_on(now) => {
                     batch.puts.push(Put {
@@ -385,6 +422,7 @@ impl<K: Key, V> Queue<K, V> {
                         lease: offer.lease.filter(|_| !change.owed),
                     });
                     batch.held.push(offer.held);
+                    is_put = true;
                 }
                 worthless => {
                     dropped.extend(worthless.map(|offer| (key.clone(), offer)));
@@ -395,7 +433,7 @@ impl<K: Key, V> Queue<K, V> {
                 }
             }
             let owed = change.owed;
-            self.out.insert(key, Sent { owed, since });
+            self.out.insert(key, Sent { owed, is_put, since });
         }
         self.out_since = self.out.values().map(|sent| sent.since).min();
         if self.out.is_empty() {

@@ -417,10 +417,16 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let mut state = shared.state.lock();
         let State { queues, stripes } = &mut *state;
         for (at, queue) in queues.iter_mut().enumerate() {
+            let keeps_tags = shared.levels[at].tier.abilities().tags;
             if !shared.levels[at].concerns(by) {
+                // One that keeps none was cleared by who invalidated it. One that does knows which values come late.
+                if !keeps_tags {
+                    dropped.extend(queue.owe_puts(wall));
+                    to_drain.extend(begin_draining(queue, at));
+                }
                 continue;
             }
-            if shared.levels[at].tier.abilities().tags {
+            if keeps_tags {
                 dropped.extend(queue.owe_tag(Arc::clone(tag), wall));
             } else {
                 stripes.all_changed();
@@ -442,10 +448,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let State { queues, stripes } = &mut *state;
         stripes.all_changed();
         for (at, queue) in queues.iter_mut().enumerate() {
-            if !shared.levels[at].concerns(by) {
-                continue;
-            }
-            dropped.extend(queue.owe_clear(wall));
+            // What waits for a tier that others have cleared was fetched before they did.
+            dropped.extend(match shared.levels[at].concerns(by) {
+                true => queue.owe_clear(wall),
+                false => queue.owe_puts(wall),
+            });
             to_drain.extend(begin_draining(queue, at));
         }
         drop(state);
