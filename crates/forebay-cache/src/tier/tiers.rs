@@ -135,9 +135,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         runtime: FindRuntime,
     ) -> Self {
         let settings = settings.within_reason();
-        let queue = |_| {
+        let queue = |tier: &Arc<dyn Tier<K, V>>| {
             Queue::new(
                 settings.max_owed,
+                tier.abilities().shared,
                 settings.retry_after,
                 Arc::clone(&settings.wall_clock),
             )
@@ -399,8 +400,17 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// The application's own value: no older one is read from now on.
     pub(crate) fn insert(&self, prepared: Prepared<K, V>) -> Replaced<V> {
         let Prepared { key, mut offers } = prepared;
-        let wall = (self.shared().settings.wall_clock)();
-        self.change(key, |queue, key| queue.owe(key, one_of(&mut offers), wall))
+        let (now, wall) = (Instant::now(), (self.shared().settings.wall_clock)());
+        let mut forgone = Vec::new();
+        let mut replaced = self.change(key, |queue, key| {
+            let mut offer = one_of(&mut offers);
+            if queue.forgoes_puts(now) {
+                forgone.extend(offer.take());
+            }
+            queue.owe(key, offer, wall)
+        });
+        replaced._offers.extend(forgone);
+        replaced
     }
 
     /// The key's value is not read from now on.
@@ -454,6 +464,23 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 false => queue.owe_puts(wall),
             });
             to_drain.extend(begin_draining(queue, at));
+        }
+        drop(state);
+        self.drain(to_drain);
+        Replaced { _offers: dropped }
+    }
+
+    /// Others' changes may not have been heard: what waits for the tiers that they change too, or is out, may be older than those are.
+    pub(crate) fn missed_changes(&self) -> Replaced<V> {
+        let shared = self.shared();
+        let wall = (shared.settings.wall_clock)();
+        let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
+        let mut state = shared.state.lock();
+        for (at, queue) in state.queues.iter_mut().enumerate() {
+            if shared.levels[at].is_shared() {
+                dropped.extend(queue.owe_puts(wall));
+                to_drain.extend(begin_draining(queue, at));
+            }
         }
         drop(state);
         self.drain(to_drain);
