@@ -48,6 +48,12 @@ async fn each_form_is_read_by_its_own_kind() {
 }
 
 #[tokio::test]
+async fn a_panic_of_the_form_costs_its_own_key() {
+    let (_folder, path) = place();
+    panics_cost_their_own_key(&SqliteTier::builder(&path, touchy()).open().unwrap()).await;
+}
+
+#[tokio::test]
 async fn a_restart_finds_what_was_kept() {
     let (_folder, path) = place();
     let tier = open(&path);
