@@ -1,7 +1,7 @@
 //! What other processes hear of this one's changes, and what this one does when it hears of theirs.
 //!
 //! Promises: as if they had been made here, but that nobody is told again, and that tiers which all share are left alone, unless they may not have
-//! been told.
+//! been told. What waits for these when others are heard again, after some of their changes may have been missed, is deleted there: it may be older.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use super::backplane::{Change, Hearing, Outbox};
 use super::core::Core;
 use super::tier::By;
 use forebay_batch::load::Key;
+use forebay_batch::panics::quietly;
 use tokio::runtime::Handle;
 
 impl<K, V, E> Core<K, V, E>
@@ -47,8 +48,13 @@ where
 {
     fn began_to_hear(&self) {
         self.source_hears_of_all();
+        let is_again = self.terms.news.since_ms() > 0;
         // What flies may have read before a change that was not heard.
-        self.flights.supersede_all(|| self.terms.news.begin_at(self.time.now()));
+        let replaced = self.flights.supersede_all(|| {
+            self.terms.news.begin_at(self.time.now());
+            is_again.then(|| self.tiers.missed_changes())
+        });
+        quietly(|| drop(replaced));
     }
 
     fn now_ms(&self) -> u64 {

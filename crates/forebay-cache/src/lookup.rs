@@ -302,8 +302,13 @@ where
         let key = departure.legs()[0].key.clone();
         drop(departure);
         let waiting = self.waiting(hash, key, flight, asked);
-        let _waits = waits::wait(waiting.flight.id).map_err(|Circle| CacheError::Circle)?;
-        waiting.outcome().await
+        let Ok(waits) = waits::wait(waiting.flight.id) else {
+            return Err(CacheError::Circle);
+        };
+        let answer = waiting.outcome().await;
+        drop(waits);
+        waiting.done();
+        answer
     }
 }
 
@@ -315,6 +320,17 @@ where
 {
     /// What the flight brings, or what rescues from it.
     pub(super) async fn landed(self) -> Result<Answer<V>, CacheError<E>> {
+        let answer = self.landing().await;
+        self.done();
+        answer
+    }
+
+    /// Nothing is waited for any more. The key is the user's, and where its drop panics after the answer was returned, that would never be dropped.
+    fn done(self) {
+        quietly(|| drop(self));
+    }
+
+    async fn landing(&self) -> Result<Answer<V>, CacheError<E>> {
         let core = &self.core;
         let _waits = match waits::wait(self.flight.id) {
             Ok(waits) => waits,

@@ -29,7 +29,10 @@ struct Draining<K: Key, V> {
 impl<K: Key, V> Drop for Draining<K, V> {
     fn drop(&mut self) {
         if !self.is_done {
-            quietly(|| self.shared.state.lock().queues[self.at].abandoned());
+            quietly(|| {
+                let dropped = self.shared.state.lock().queues[self.at].abandoned();
+                drop(dropped);
+            });
             self.shared.settling.notify_waiters();
         }
     }

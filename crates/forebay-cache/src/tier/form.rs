@@ -1,16 +1,18 @@
 //! The form in which a tier stores: keys, values, and the limits of both.
 //!
 //! Promises: what cannot be stored (too long, too large, no such form) is told apart from what can, and never stored in part.
-//! Counts what it could not read. Knows nothing of any backend.
+//! Counts what it could not read. A panic of the user's code costs the key alone at which it comes: that has no form, or its value has none.
+//! Knows nothing of any backend.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::codec::Codec;
+use super::codec::{Codec, CodecError};
 use super::envelope::{Compression, Envelope, HEAD_BYTES, Opened};
 use super::key::{KeyForm, check_namespace};
 use super::{Kept, OpenError};
+use forebay_batch::panics::or_message;
 
 /// How a tier stores keys and values. Every process that shares a tier must use the same.
 ///
@@ -113,13 +115,18 @@ impl<K, V> Form<K, V> {
 
     /// The key's bytes; none for one that is never stored.
     pub(super) fn key(&self, key: &K) -> Option<Vec<u8>> {
-        self.keys.in_namespace(&self.namespace, key, self.max_key_bytes)
+        or_message(|| self.keys.in_namespace(&self.namespace, key, self.max_key_bytes)).unwrap_or_else(|panic| {
+            let namespace = self.namespace.as_str();
+            tracing::debug!(namespace, %panic, "a key has no form");
+            None
+        })
     }
 
     /// The value's bytes under a key's, with the tier's moment for its tags; none for one that cannot be stored.
     pub(super) fn seal(&self, key: &[u8], kept: &Kept<V>, since: u64) -> Option<Vec<u8>> {
-        let sealed = self.envelope.seal(self.codec.as_ref(), key, kept, since);
+        let sealed = or_message(|| self.envelope.seal(self.codec.as_ref(), key, kept, since));
         sealed
+            .unwrap_or_else(|panic| Err(CodecError::new(panic.to_string()).into()))
             .inspect_err(|error| {
                 let namespace = self.namespace.as_str();
                 tracing::debug!(namespace, %error, "a value is not kept in the tier");
@@ -129,11 +136,12 @@ impl<K, V> Form<K, V> {
 
     /// The value of stored bytes. One that cannot be read is counted and is none.
     pub(super) fn open(&self, key: &[u8], bytes: &[u8]) -> Option<Opened<V>> {
-        let opened = self.envelope.open(self.codec.as_ref(), key, bytes);
-        if opened.is_err() {
+        let opened = or_message(|| self.envelope.open(self.codec.as_ref(), key, bytes));
+        let opened = opened.ok().and_then(Result::ok);
+        if opened.is_none() {
             self.undecodable.fetch_add(1, Relaxed);
         }
-        opened.ok()
+        opened
     }
 
     pub(super) fn undecodable(&self) -> u64 {

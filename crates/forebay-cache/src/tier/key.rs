@@ -55,8 +55,8 @@ impl<K> KeyForm<K> {
         Self::bytes(|key, bytes| postcard::to_io(key, bytes).ok().map(drop))
     }
 
-    /// As this function appends it. `None` for a key that cannot be written: it is never stored. Different keys must have
-    /// different bytes.
+    /// As this function appends it. `None`, or a panic, for a key that cannot be written: it is never stored, and so never deleted; one that
+    /// could be written once must be at all times. Different keys must have different bytes.
     #[must_use]
     pub fn bytes(write: impl Fn(&K, &mut Vec<u8>) -> Option<()> + Send + Sync + 'static) -> Self {
         Self { write: Arc::new(write) }

@@ -5,9 +5,13 @@
 //!   and counted; what it answered in part is not used.
 //! - What was invalidated, replaced or cleared is not read again from any tier, from the moment the call returns: not while the
 //!   deletion waits for a tier that is down, not by a read that began before, not by a lower tier's value carried up meanwhile.
+//! - What only this process keeps is not carried up into a tier that is shared: others' changes may not have reached it.
 //! - What carries a tag that was invalidated is not read either; a tier that does not keep tags is cleared instead.
 //! - A deletion is owed until the tier acknowledged it, however often that takes. A fetched value is offered once, and dropped
-//!   where the tier fails.
+//!   where the tier fails. What is inserted while a shared tier fails is not put there later, behind what others have written: only the deletion of
+//!   what was there is owed.
+//! - What waits for a shared tier, or is on its way there, when another process has changed its key or cleared all, was fetched before that: it is
+//!   deleted there.
 //! - Of several changes of a key the latest wins; at most one batch is in flight to a tier, so they arrive in order.
 //! - Bounded: changes per tier, keys per batch, time per call. Where more deletions are owed than the bound, the tier is cleared
 //!   instead, and what was fetched before that moment is never read from it again.

@@ -9,6 +9,8 @@
 //! - A failed put that stood for a deletion becomes that deletion. A failed offer is dropped. While the tier refuses puts (full,
 //!   read-only) deletions go on; while it refuses deletions nothing is offered. One that refuses to invalidate tags holds up
 //!   nothing else.
+//! - Where others change the tier too, a value that cannot be sent at once is not sent later: it may be older than what they have put there by then.
+//!   Only the deletion is owed.
 //! - Bounded: waiting and out together are at most `max` keys. Over it offers are dropped, oldest first if something owed needs the
 //!   place; with no offer left, everything is emptied into one clear and a watermark.
 //!
@@ -83,6 +85,8 @@ struct Change<V> {
 /// A key that is out.
 struct Sent {
     owed: bool,
+    /// A value is on its way; else a deletion.
+    is_put: bool,
     since: u64,
 }
 
@@ -96,6 +100,8 @@ struct Backoff {
 /// See the module.
 pub(super) struct Queue<K, V> {
     max: usize,
+    /// Whether others change the tier too.
+    others_change: bool,
     wall_clock: WallClock,
     changes: HashMap<K, Change<V>>,
     /// Keys of the changes that are owed, by `since`; those that are not are in `offered`.
@@ -156,9 +162,15 @@ pub(super) struct Batch<K, V> {
 }
 
 impl<K: Key, V> Queue<K, V> {
-    pub(super) fn new(max: usize, retry_after: (Duration, Duration), wall_clock: WallClock) -> Self {
+    pub(super) fn new(
+        max: usize,
+        others_change: bool,
+        retry_after: (Duration, Duration),
+        wall_clock: WallClock,
+    ) -> Self {
         Self {
             max: max.max(1),
+            others_change,
             wall_clock,
             changes: HashMap::new(),
             owed: BTreeMap::new(),
@@ -211,6 +223,11 @@ impl<K: Key, V> Queue<K, V> {
         Taken::Waits(None)
     }
 
+    /// Whether a value would not be sent at once, and others may put a newer one there before it is.
+    pub(super) fn forgoes_puts(&self, now: Instant) -> bool {
+        self.others_change && (self.deletions.is_on(now) || self.puts.is_on(now))
+    }
+
     /// The key's value must go; in its place comes this, if any.
     pub(super) fn owe(&mut self, key: K, put: Option<Offer<V>>, wall: SystemTime) -> Taken<V> {
         self.whole(|queue| queue.try_owe(key, put, wall))
@@ -258,6 +275,40 @@ impl<K: Key, V> Queue<K, V> {
         self.watermark = self.watermark.max(Some(wall));
         self.forget_tags();
         self.empty()
+    }
+
+    /// Of every key of which a value waits, or is out, the value must go: what it was fetched before has changed. Returns the values that
+    /// need not be kept any more.
+    pub(super) fn owe_puts(&mut self, wall: SystemTime) -> Vec<Offer<V>> {
+        self.whole(|queue| queue.try_owe_puts(wall))
+    }
+
+    fn try_owe_puts(&mut self, wall: SystemTime) -> Vec<Offer<V>> {
+        let put_out = self.out.iter().filter(|(_, sent)| sent.is_put);
+        let out: Vec<K> = put_out.map(|(key, _)| key.clone()).collect();
+        let mut dropped = self.forgo_puts();
+        for key in out {
+            match self.try_owe(key, None, wall) {
+                Taken::Waits(before) => dropped.extend(before),
+                Taken::Dropped(offer) => dropped.push(offer),
+                Taken::Overflowed(offers) => {
+                    dropped.extend(offers);
+                    break;
+                }
+            }
+        }
+        dropped
+    }
+
+    /// What waits is from now on to be deleted, each in its place. Returns the values.
+    fn forgo_puts(&mut self) -> Vec<Offer<V>> {
+        self.owed.append(&mut self.offered);
+        let waiting = self.changes.values_mut();
+        let forgone = waiting.filter_map(|change| {
+            change.owed = true;
+            change.put.take()
+        });
+        forgone.collect()
     }
 
     /// Nothing waits any more. Returns the values that did.
@@ -374,6 +425,7 @@ impl<K: Key, V> Queue<K, V> {
             && let Some((since, key)) = self.owed.pop_first().or_else(|| self.offered.pop_first())
         {
             let change = self.changes.remove(&key).expect("what is in line has a change");
+            let mut is_put = false;
             match change.put {
                 Some(offer) if offer.until > now && !self.puts.is_on(now) => {
                     batch.puts.push(Put {
@@ -385,6 +437,7 @@ impl<K: Key, V> Queue<K, V> {
                         lease: offer.lease.filter(|_| !change.owed),
                     });
                     batch.held.push(offer.held);
+                    is_put = true;
                 }
                 worthless => {
                     dropped.extend(worthless.map(|offer| (key.clone(), offer)));
@@ -395,7 +448,7 @@ impl<K: Key, V> Queue<K, V> {
                 }
             }
             let owed = change.owed;
-            self.out.insert(key, Sent { owed, since });
+            self.out.insert(key, Sent { owed, is_put, since });
         }
         self.out_since = self.out.values().map(|sent| sent.since).min();
         if self.out.is_empty() {
@@ -464,8 +517,9 @@ impl<K: Key, V> Queue<K, V> {
         }
     }
 
-    /// Nobody knows what became of what is out: the task that had it is gone. Its owed keys wait again.
-    pub(super) fn abandoned(&mut self) {
+    /// Nobody knows what became of what is out: the task that had it is gone. Its owed keys wait again. Returns the values that need not be
+    /// kept any more: who knows when there is another.
+    pub(super) fn abandoned(&mut self) -> Vec<Offer<V>> {
         if let Some(since) = self.clear_out.take() {
             self.clear = Some(since);
         }
@@ -473,6 +527,10 @@ impl<K: Key, V> Queue<K, V> {
         self.take_tags_back();
         let out = mem::take(&mut self.out);
         self.whole(|queue| queue.take_back(out));
+        match self.others_change {
+            true => self.forgo_puts(),
+            false => Vec::new(),
+        }
     }
 
     /// All is given up: nobody is left who would read.
@@ -550,10 +608,20 @@ impl<K: Key, V> Queue<K, V> {
         dropped
     }
 
+    /// The tier takes none now. With them go the values of which a deletion is owed, if others change the tier too.
     fn drop_offers(&mut self, dropped: &mut Vec<(K, Offer<V>)>) {
         for key in mem::take(&mut self.offered).into_values() {
             let put = self.changes.remove(&key).and_then(|change| change.put);
             dropped.extend(put.map(|offer| (key, offer)));
+        }
+        if !self.others_change {
+            return;
+        }
+        for (key, change) in &mut self.changes {
+            if change.put.is_some() {
+                let key = key.clone();
+                dropped.extend(change.put.take().map(|offer| (key, offer)));
+            }
         }
     }
 
@@ -677,7 +745,7 @@ mod tests {
         let mut panics = 0;
         for fuse in 0..400 {
             for was_done in [false, true] {
-                let mut queue = Queue::new(4, (Duration::ZERO, Duration::ZERO), Arc::clone(&wall));
+                let mut queue = Queue::new(4, fuse % 2 == 0, (Duration::ZERO, Duration::ZERO), Arc::clone(&wall));
                 // Those whose deletion was asked for and has not been acknowledged.
                 let mut owed = Vec::new();
                 let mut quietly = |queue: &mut Queue<Touchy, u64>, step: &mut dyn FnMut(&mut Queue<Touchy, u64>)| {
@@ -701,7 +769,7 @@ mod tests {
                     let mut work = Work::Nothing;
                     let mut dropped = Vec::new();
                     if !quietly(&mut queue, &mut |queue| work = queue.take(Instant::now(), &mut dropped)) {
-                        quietly(&mut queue, &mut Queue::abandoned);
+                        quietly(&mut queue, &mut |queue| drop(queue.abandoned()));
                         continue;
                     }
                     match &work {
@@ -717,7 +785,7 @@ mod tests {
                                 queue.finished(batch, done, done, Instant::now());
                             });
                             if !is_back {
-                                quietly(&mut queue, &mut Queue::abandoned);
+                                quietly(&mut queue, &mut |queue| drop(queue.abandoned()));
                             }
                             if was_done {
                                 owed.clear();
@@ -755,7 +823,7 @@ mod tests {
     fn nothing_is_left_behind_a_clear_though_a_keys_drop_panics() {
         for gives_up in [false, true] {
             let mut queue: Queue<Bomb, u64> =
-                Queue::new(9, (Duration::ZERO, Duration::ZERO), Arc::new(SystemTime::now));
+                Queue::new(9, false, (Duration::ZERO, Duration::ZERO), Arc::new(SystemTime::now));
             for key in 0..3 {
                 drop(queue.owe(Bomb(key), Some(offer()), SystemTime::now()));
                 drop(queue.offer(Bomb(key + 5), offer(), Instant::now()));

@@ -72,8 +72,12 @@ pub(crate) enum By {
 }
 
 impl<K: 'static, V: 'static> Level<K, V> {
+    fn is_shared(&self) -> bool {
+        self.tier.abilities().shared
+    }
+
     fn concerns(&self, by: By) -> bool {
-        by != By::Another || !self.tier.abilities().shared
+        by != By::Another || !self.is_shared()
     }
 }
 
@@ -131,9 +135,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         runtime: FindRuntime,
     ) -> Self {
         let settings = settings.within_reason();
-        let queue = |_| {
+        let queue = |tier: &Arc<dyn Tier<K, V>>| {
             Queue::new(
                 settings.max_owed,
+                tier.abilities().shared,
                 settings.retry_after,
                 Arc::clone(&settings.wall_clock),
             )
@@ -275,7 +280,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         self.take_what_still_holds(keys, found, begun, &before)
     }
 
-    /// Throws away what was changed meanwhile, and offers what a lower tier had to the ones above it.
+    /// Throws away what was changed meanwhile, and offers what a lower tier had to the ones above it. What a tier had that others' changes do not
+    /// reach at once may be older than they are: into one that is shared it is not carried.
     fn take_what_still_holds(
         &self,
         keys: &[K],
@@ -294,10 +300,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             if keep_for.is_zero() {
                 continue;
             }
+            let from_all = shared.levels[*from].is_shared();
             for (at, offers) in upwards[..*from]
                 .iter_mut()
                 .enumerate()
-                .filter(|(at, _)| Some(*at) != leasing)
+                .filter(|(at, _)| Some(*at) != leasing && (from_all || !shared.levels[*at].is_shared()))
             {
                 let until = now + keep_for;
                 let offer = shared.offer(at, &keys[place], || kept.clone(), until, before.moments[at]);
@@ -334,9 +341,10 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         found
             .map(|(entry, holds)| {
                 let (at, kept) = entry?;
-                let Level { counters, tier, .. } = &shared.levels[at];
+                let level = &shared.levels[at];
+                let counters = &level.counters;
                 add(if holds { &counters.hits } else { &counters.misses }, 1);
-                let is_shared = tier.abilities().shared;
+                let is_shared = level.is_shared();
                 holds.then_some(Found { kept, is_shared })
             })
             .collect()
@@ -392,8 +400,17 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// The application's own value: no older one is read from now on.
     pub(crate) fn insert(&self, prepared: Prepared<K, V>) -> Replaced<V> {
         let Prepared { key, mut offers } = prepared;
-        let wall = (self.shared().settings.wall_clock)();
-        self.change(key, |queue, key| queue.owe(key, one_of(&mut offers), wall))
+        let (now, wall) = (Instant::now(), (self.shared().settings.wall_clock)());
+        let mut forgone = Vec::new();
+        let mut replaced = self.change(key, |queue, key| {
+            let mut offer = one_of(&mut offers);
+            if queue.forgoes_puts(now) {
+                forgone.extend(offer.take());
+            }
+            queue.owe(key, offer, wall)
+        });
+        replaced._offers.extend(forgone);
+        replaced
     }
 
     /// The key's value is not read from now on.
@@ -410,10 +427,16 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let mut state = shared.state.lock();
         let State { queues, stripes } = &mut *state;
         for (at, queue) in queues.iter_mut().enumerate() {
+            let keeps_tags = shared.levels[at].tier.abilities().tags;
             if !shared.levels[at].concerns(by) {
+                // One that keeps none was cleared by who invalidated it. One that does knows which values come late.
+                if !keeps_tags {
+                    dropped.extend(queue.owe_puts(wall));
+                    to_drain.extend(begin_draining(queue, at));
+                }
                 continue;
             }
-            if shared.levels[at].tier.abilities().tags {
+            if keeps_tags {
                 dropped.extend(queue.owe_tag(Arc::clone(tag), wall));
             } else {
                 stripes.all_changed();
@@ -435,11 +458,29 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let State { queues, stripes } = &mut *state;
         stripes.all_changed();
         for (at, queue) in queues.iter_mut().enumerate() {
-            if !shared.levels[at].concerns(by) {
-                continue;
-            }
-            dropped.extend(queue.owe_clear(wall));
+            // What waits for a tier that others have cleared was fetched before they did.
+            dropped.extend(match shared.levels[at].concerns(by) {
+                true => queue.owe_clear(wall),
+                false => queue.owe_puts(wall),
+            });
             to_drain.extend(begin_draining(queue, at));
+        }
+        drop(state);
+        self.drain(to_drain);
+        Replaced { _offers: dropped }
+    }
+
+    /// Others' changes may not have been heard: what waits for the tiers that they change too, or is out, may be older than those are.
+    pub(crate) fn missed_changes(&self) -> Replaced<V> {
+        let shared = self.shared();
+        let wall = (shared.settings.wall_clock)();
+        let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
+        let mut state = shared.state.lock();
+        for (at, queue) in state.queues.iter_mut().enumerate() {
+            if shared.levels[at].is_shared() {
+                dropped.extend(queue.owe_puts(wall));
+                to_drain.extend(begin_draining(queue, at));
+            }
         }
         drop(state);
         self.drain(to_drain);

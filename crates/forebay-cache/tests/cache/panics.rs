@@ -404,3 +404,75 @@ async fn a_panic_of_the_clone_of_an_evicted_key_leaves_its_place_to_others() {
     let stats = cache.stats();
     assert_eq!((stats.entries, stats.weight, stats.evictions), (10, 10, 90));
 }
+
+/// A key of which the next drop but so many panics, once.
+#[derive(Debug)]
+struct Fused(u64, Arc<AtomicU64>);
+
+impl PartialEq for Fused {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Fused {}
+
+impl std::hash::Hash for Fused {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Clone for Fused {
+    fn clone(&self) -> Self {
+        Self(self.0, Arc::clone(&self.1))
+    }
+}
+
+impl Drop for Fused {
+    fn drop(&mut self) {
+        let left = self.1.fetch_sub(1, SeqCst);
+        assert!(left != 1 || std::thread::panicking(), "as asked");
+    }
+}
+
+/// Wherever on the way it is dropped.
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_keys_drop_leaves_no_answer_behind() {
+    quiet();
+    for way in ["get", "get_many", "refresh"] {
+        for drops in 1..14 {
+            let (value, fuse) = (Arc::new(()), Arc::new(AtomicU64::new(u64::MAX)));
+            let of_source = Arc::clone(&value);
+            let cache = Cache::builder(move |key: Fused| {
+                let value = Arc::clone(&of_source);
+                async move {
+                    drop(key);
+                    Ok::<_, String>(Some(value))
+                }
+            })
+            .build();
+            let key = Fused(1, Arc::clone(&fuse));
+            fuse.store(drops, SeqCst);
+            let reading = AssertUnwindSafe(async {
+                match way {
+                    "get" => drop(cache.get(&key).await),
+                    "refresh" => drop(cache.refresh(&key).await),
+                    _ => drop(
+                        cache
+                            .get_many((0..5).map(|number| Fused(number, Arc::clone(&fuse))))
+                            .await,
+                    ),
+                }
+            });
+            // Whether who asked is told of the panic is not what this is about.
+            let _ = reading.catch_unwind().await;
+            for _ in 0..5 {
+                yield_now().await;
+            }
+            fuse.store(u64::MAX, SeqCst);
+            drop(cache);
+            assert_eq!(Arc::strong_count(&value), 1, "{way}, drop {drops}");
+        }
+    }
+}

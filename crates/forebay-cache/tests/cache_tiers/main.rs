@@ -8,7 +8,7 @@ mod sqlite;
 
 use std::time::{Duration, SystemTime};
 
-use forebay_cache::tier::{Compression, Form, Json, Kept, KeyForm, Postcard, Put, Tier};
+use forebay_cache::tier::{Codec, CodecError, Compression, Form, Json, Kept, KeyForm, Postcard, Put, Tier};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -122,4 +122,54 @@ async fn keeps_forms_apart<T: Tier<u64, String>>(open: impl AsyncFn(Form<u64, St
             assert_eq!(tier.undecodable() - before, u64::from(expected.is_none()));
         }
     }
+}
+
+/// Text that panics when it is written, or read, if that is what it says.
+struct Touchy;
+
+impl Codec<String> for Touchy {
+    fn number(&self) -> u8 {
+        99
+    }
+
+    fn encode(&self, value: &String, bytes: &mut Vec<u8>) -> Result<(), CodecError> {
+        assert_ne!(value, "unwritable");
+        Postcard.encode(value, bytes)
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        let value: String = Postcard.decode(bytes)?;
+        assert_ne!(value, "unreadable");
+        Ok(value)
+    }
+}
+
+/// A form that panics at one key, and at two values.
+fn touchy() -> Form<u64, String> {
+    let keys = KeyForm::bytes(|key: &u64, bytes: &mut Vec<u8>| {
+        assert_ne!(*key, 66, "it has no form");
+        bytes.extend(key.to_be_bytes());
+        Some(())
+    });
+    Form::new("test", keys, Touchy)
+}
+
+/// What panics has its own key to answer for, and no neighbour's.
+async fn panics_cost_their_own_key(tier: &impl Tier<u64, String>) {
+    let entries = [
+        (1, "one"),
+        (66, "no form"),
+        (2, "unwritable"),
+        (3, "unreadable"),
+        (4, "four"),
+    ];
+    tier.put_many(&[put(2, some("before"))]).await.unwrap();
+    tier.put_many(&entries.map(|(key, value)| put(key, some(value))))
+        .await
+        .unwrap();
+    let kept = values(tier, &[1, 66, 2, 3, 4]).await;
+    assert_eq!(kept, [Some("one".into()), None, None, None, Some("four".into())]);
+    assert_eq!(tier.undecodable(), 1);
+    tier.delete_many(&[66, 1]).await.unwrap();
+    assert_eq!(values(tier, &[1, 4]).await, [None, Some("four".into())]);
 }

@@ -27,6 +27,12 @@ async fn each_form_is_read_by_its_own_kind() {
 }
 
 #[tokio::test]
+async fn a_panic_of_the_form_costs_its_own_key() {
+    let redis = Redis::start().unwrap();
+    panics_cost_their_own_key(&open(&redis, touchy())).await;
+}
+
+#[tokio::test]
 async fn values_expire_in_the_server() {
     let redis = Redis::start().unwrap();
     let tier = open(&redis, form());

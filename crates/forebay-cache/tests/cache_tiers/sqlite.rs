@@ -48,6 +48,12 @@ async fn each_form_is_read_by_its_own_kind() {
 }
 
 #[tokio::test]
+async fn a_panic_of_the_form_costs_its_own_key() {
+    let (_folder, path) = place();
+    panics_cost_their_own_key(&SqliteTier::builder(&path, touchy()).open().unwrap()).await;
+}
+
+#[tokio::test]
 async fn a_restart_finds_what_was_kept() {
     let (_folder, path) = place();
     let tier = open(&path);
@@ -246,6 +252,73 @@ async fn the_file_stays_within_its_bytes() {
     tier.close().await;
     let bytes = fs::metadata(&path).unwrap().len();
     assert!(bytes < 3 << 20, "the file has {bytes} bytes");
+}
+
+/// Keys are in the table and in its index, and long ones begin pages of their own.
+#[tokio::test]
+async fn the_oldest_go_first_however_long_the_keys_are() {
+    for (length, mebibytes) in [(40, 1), (300, 1), (700, 1), (1_000, 1), (1_100, 4)] {
+        let (_folder, path) = place();
+        let form = Form::<String, String>::new("test", KeyForm::display(), Postcard).max_key_bytes(2_000);
+        let tier = SqliteTier::builder(&path, form)
+            .max_bytes(mebibytes << 20)
+            .open()
+            .unwrap();
+        // Neighbours in the order of writing are none in the index.
+        let key = |number: u64| {
+            format!(
+                "{:016x}{:0length$}",
+                number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+                0,
+                length = length - 16
+            )
+        };
+        let count = 3 * (mebibytes << 20) / (length as u64 + 64);
+        for first in (0..count).step_by(100) {
+            let entries: Vec<_> = (first..first + 100)
+                .map(|number| Put::new(key(number), some("x"), HOUR))
+                .collect();
+            let put = tier.put_many(&entries).await;
+            assert!(put.is_ok(), "{put:?} at {first} of {count} keys of {length} bytes");
+        }
+        let last: Vec<String> = (count - 100..count).map(key).collect();
+        let kept = tier.get_many(&last).await.unwrap();
+        assert!(
+            kept.iter().all(Option::is_some),
+            "keys of {length} bytes: not the oldest went"
+        );
+        tier.close().await;
+        let bytes = fs::metadata(&path).unwrap().len();
+        let most = (2 * mebibytes + 1) << 20;
+        assert!(bytes <= most, "keys of {length} bytes: the file has {bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_to_be_smaller_becomes_so_and_keeps_the_newest() {
+    let (_folder, path) = place();
+    let with = |bytes| SqliteTier::builder(&path, form()).max_bytes(bytes).open().unwrap();
+    let large = |key| put(key, some(&"x".repeat(5_000)));
+    let tier: Strings = with(16 << 20);
+    for first in (0..2_000).step_by(100) {
+        tier.put_many(&(first..first + 100).map(large).collect::<Vec<_>>())
+            .await
+            .unwrap();
+    }
+    tier.close().await;
+    assert!(fs::metadata(&path).unwrap().len() > 8 << 20);
+    let tier: Strings = with(1 << 20);
+    tier.put_many(&(2_000..2_010).map(large).collect::<Vec<_>>())
+        .await
+        .unwrap();
+    let keys: Vec<u64> = (0..2_010).collect();
+    let left = values(&tier, &keys).await;
+    let count = left.iter().flatten().count();
+    assert!((150..=207).contains(&count), "{count} values of 5 kB in a mebibyte");
+    assert!(left[2_010 - count..].iter().all(Option::is_some), "not the oldest went");
+    tier.close().await;
+    let bytes = fs::metadata(&path).unwrap().len();
+    assert!(bytes <= 3 << 20, "the file has {bytes} bytes");
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Writes while the tier is away: the old value is never served again by whoever wrote, and the tier is told when it is back.
 
+use forebay_cache::backplane::{Backplane, Change, Ear};
+use forebay_cache::tier::TierError;
 use testbed::Redis;
+use tokio::sync::Notify;
 
 use super::*;
 
@@ -127,4 +130,46 @@ async fn more_deletions_than_are_remembered_become_one_clear() {
     cache.settled().await;
     assert!(!tier.calls("clear").is_empty());
     assert_eq!(tier.kept(9).filter(|kept| kept.value == Some(90)), None);
+}
+
+/// Others, of whom nothing is heard; when it is told, it is cut off and heard again.
+struct Others(Arc<Notify>);
+
+impl Backplane<u64> for Others {
+    fn send<'a>(&'a self, _: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, _: Duration) -> BoxFuture<'a, TierError> {
+        Box::pin(async move {
+            ear.began();
+            self.0.notified().await;
+            TierError::failed("listen", "cut off")
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_shared_tier_is_put_there_unless_others_were_not_heard_meanwhile() {
+    for is_cut in [false, true] {
+        let (database, tier, cut) = (Database::open(), Fake::shared("slow"), Arc::new(Notify::new()));
+        tier.changes(Mood::Waits);
+        let cache = database.cache(tier.clone());
+        let cache = cache.backplane(Others(Arc::clone(&cut)), 20 * HOUR).build();
+        // On its way before others are heard for the first time, of whom nothing was missed.
+        let _not_awaited = cache.insert(1, 10);
+        settle().await;
+        let _not_awaited = cache.insert(2, 20);
+        if is_cut {
+            cut.notify_one();
+            tokio::time::sleep(ms(20)).await;
+        }
+        let _not_awaited = cache.insert(3, 30);
+        tier.changes(Mood::Works);
+        tier.let_through(1);
+        settled(&cache).await;
+        let kept = [1, 2, 3].map(|key| tier.kept(key).and_then(|kept| kept.value));
+        let before = [10, 20].map(|value| Some(value).filter(|_| !is_cut));
+        assert_eq!(kept, [before[0], before[1], Some(30)]);
+    }
 }

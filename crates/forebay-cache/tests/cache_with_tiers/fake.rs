@@ -1,7 +1,8 @@
 //! A tier in memory that errs, hangs and waits as it is told, and tells what it was asked.
 
 use super::*;
-use forebay_cache::tier::TierError;
+use forebay_cache::tier::{Abilities, TierError};
+use std::sync::atomic::AtomicBool;
 
 /// What it does with calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub(super) enum Mood {
     Works,
     Fails,
     Hangs,
+    /// Waits for a permit, and then works.
+    Waits,
 }
 
 /// A handle to one; what one handle is told holds for all.
@@ -21,6 +24,7 @@ struct Inside {
     kept_for: Mutex<HashMap<u64, Duration>>,
     reads: Mutex<Mood>,
     changes: Mutex<Mood>,
+    is_shared: AtomicBool,
     /// Keys of each call, by its name.
     calls: Mutex<Vec<(&'static str, Vec<u64>)>>,
     /// Reads have looked, and wait for a permit before they answer, if it is shut.
@@ -36,10 +40,18 @@ impl Fake {
             kept_for: Mutex::default(),
             reads: Mutex::new(Mood::Works),
             changes: Mutex::new(Mood::Works),
+            is_shared: AtomicBool::new(false),
             calls: Mutex::default(),
             is_shut: Mutex::new(false),
             permits: Semaphore::new(0),
         }))
+    }
+
+    /// One that other processes change too.
+    pub(super) fn shared(name: &'static str) -> Self {
+        let fake = Self::new(name);
+        fake.0.is_shared.store(true, SeqCst);
+        fake
     }
 
     pub(super) fn all(&self, mood: Mood) {
@@ -56,8 +68,8 @@ impl Fake {
         *self.0.is_shut.lock() = true;
     }
 
-    pub(super) fn let_through(&self, reads: usize) {
-        self.0.permits.add_permits(reads);
+    pub(super) fn let_through(&self, calls: usize) {
+        self.0.permits.add_permits(calls);
     }
 
     pub(super) fn keep(&self, key: u64, kept: Kept<u64>) {
@@ -97,6 +109,7 @@ impl Fake {
             Mood::Works => {}
             Mood::Fails => return Err(TierError::failed("do as told", "told to fail")),
             Mood::Hangs => std::future::pending().await,
+            Mood::Waits => self.0.permits.acquire().await.unwrap().forget(),
         }
         let done = work();
         let waits = name == "get" && *self.0.is_shut.lock();
@@ -115,6 +128,12 @@ impl Tier<u64, u64> for Fake {
     fn get_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<Vec<Option<Kept<u64>>>, TierError>> {
         let work = move || keys.iter().map(|key| self.kept(*key)).collect();
         Box::pin(self.call("get", keys.to_vec(), &self.0.reads, work))
+    }
+
+    fn abilities(&self) -> Abilities {
+        let mut abilities = Abilities::default();
+        abilities.shared = self.0.is_shared.load(SeqCst);
+        abilities
     }
 
     fn put_many<'a>(&'a self, entries: &'a [Put<u64, u64>]) -> BoxFuture<'a, Result<(), TierError>> {

@@ -5,7 +5,7 @@
 //!   what was kept is there. Nothing waits for the disk to sync (`synchronous=OFF`), because a file that a crash of the **machine**
 //!   left behind is not read: it knows the boot it was written in, and whether it was closed in order, which is synced.
 //! - Bounded in entries and in bytes, the oldest go first; what has expired goes in small steps. The file stays below
-//!   about twice the bytes, and what does not fit on the disk is a failed put.
+//!   about twice the bytes, also where it was larger at the start: where its pages do not suffice, more of the oldest go. What does not fit on the disk is a failed put.
 //! - A file that is corrupt is renamed (`….corrupt`, in place of the one before) and a new one is made, at the start or when it is met; a
 //!   database of another program is refused and not touched.
 //! - SQLite runs on a thread of its own; a caller who goes away stops nothing and waits for nothing.
@@ -51,7 +51,7 @@ impl<K, V> SqliteTierBuilder<K, V> {
         self
     }
 
-    /// Most bytes of keys and values, and 64 for each entry. Default: 1 GiB.
+    /// Most bytes of values, and of keys twice, for they are in the index too, and 64 for each entry. Default: 1 GiB.
     ///
     /// # Panics
     ///

@@ -22,6 +22,8 @@ const APPLICATION: i32 = 0x4642_7463;
 const FORMAT: i32 = 1;
 /// Besides its key and value, an entry counts for so many bytes.
 const ENTRY_BYTES: u64 = 64;
+/// An entry that is added takes so many pages at most, besides those that its bytes fill: of the table and of its two indexes.
+const ENTRY_PAGES: u64 = 6;
 /// Rows a sweep removes, so that nobody waits long behind it.
 const SWEEP_ROWS: u32 = 256;
 /// Another program may look at the file for a moment; the tier of a cache that was just dropped may still close it.
@@ -54,6 +56,7 @@ pub(super) struct Store {
 struct File {
     connection: Connection,
     holds: Bounds,
+    page_bytes: u64,
 }
 
 /// What an existing file is to us.
@@ -229,8 +232,7 @@ impl File {
             .pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))?
             .unsigned_abs();
         let pages = ((bounds.bytes * 2 + (1 << 20)) / page_bytes.max(512)).min(u64::from(u32::MAX) - 1);
-        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
-        let sizes = "SELECT count(*), ifnull(sum(length(key) + length(value)), 0) FROM entries";
+        let sizes = "SELECT count(*), ifnull(sum(2 * length(key) + length(value)), 0) FROM entries";
         let (entries, bytes) =
             connection.query_row(sizes, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
         let entries = entries.unsigned_abs();
@@ -238,7 +240,43 @@ impl File {
             entries,
             bytes: bytes.unsigned_abs() + entries * ENTRY_BYTES,
         };
-        Ok(Found::Usable(Self { connection, holds }))
+        let mut file = Self {
+            connection,
+            holds,
+            page_bytes,
+        };
+        // It may have been allowed to be larger before.
+        match file.shrink(bounds, pages) {
+            Err(error) if is_corrupt(&error) => return Err(error),
+            Err(error) => {
+                tracing::debug!(path = %path.display(), %error, "the tier's file stays larger than it is to be");
+            }
+            Ok(()) => {}
+        }
+        // No fewer than there are: then those are all.
+        let limit = format!("PRAGMA max_page_count = {pages}");
+        file.connection.query_row(&limit, [], |_| Ok(()))?;
+        Ok(Found::Usable(file))
+    }
+
+    /// Keeps what is within the bounds, and so many pages, if need be by writing all that is kept anew.
+    fn shrink(&mut self, bounds: Bounds, pages: u64) -> rusqlite::Result<()> {
+        let mut holds = self.holds;
+        evict(&self.connection, &mut holds, bounds)?;
+        self.holds = holds;
+        if self.count("page_count")? > pages {
+            self.connection.execute_batch("VACUUM")?;
+            checkpoint(&self.connection)?;
+        }
+        Ok(())
+    }
+
+    /// What the pragma of this name says.
+    fn count(&self, pragma: &str) -> rusqlite::Result<u64> {
+        let counted = self
+            .connection
+            .pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        Ok(counted?.unsigned_abs())
     }
 
     fn read(&self, keys: &[Option<Vec<u8>>], now_ms: i64) -> rusqlite::Result<Vec<Option<Vec<u8>>>> {
@@ -252,26 +290,67 @@ impl File {
         keys.iter().map(&mut find).collect()
     }
 
+    /// Makes all changes or none. Where the file's pages do not suffice for them the oldest go, some at a time.
     fn change(&mut self, changes: &[Change], bounds: Bounds) -> rusqlite::Result<()> {
+        let some = self.holds.entries.div_ceil(8);
+        loop {
+            match self.try_change(changes, bounds) {
+                Err(error) if code(&error) == Some(ErrorCode::DiskFull) && self.may_lack_pages(changes)? => {
+                    let mut holds = self.holds;
+                    let fewer = Bounds {
+                        entries: holds.entries.saturating_sub(some),
+                        ..bounds
+                    };
+                    evict(&self.connection, &mut holds, fewer)?;
+                    self.holds = holds;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Whether these may need more pages than the file may still have, and something can go: else it is the disk that is full, and on it nothing
+    /// is gained by that.
+    fn may_lack_pages(&self, changes: &[Change]) -> rusqlite::Result<bool> {
+        let (all, used, free) = (
+            self.count("max_page_count")?,
+            self.count("page_count")?,
+            self.count("freelist_count")?,
+        );
+        let needs = |change: &Change| change.bytes().map_or(0, |bytes| bytes / self.page_bytes + ENTRY_PAGES);
+        let needed: u64 = changes.iter().map(needs).sum();
+        Ok(self.holds.entries > 0 && all.saturating_sub(used) + free < needed)
+    }
+
+    fn try_change(&mut self, changes: &[Change], bounds: Bounds) -> rusqlite::Result<()> {
         let mut holds = self.holds;
         let transaction = self.connection.transaction()?;
         {
             let mut remove = transaction
-                .prepare_cached("DELETE FROM entries WHERE key = ?1 RETURNING length(key) + length(value)")?;
+                .prepare_cached("DELETE FROM entries WHERE key = ?1 RETURNING 2 * length(key) + length(value)")?;
             let mut add =
                 transaction.prepare_cached("INSERT INTO entries (key, value, expires_at_ms) VALUES (?1, ?2, ?3)")?;
-            for Change { key, value } in changes {
-                let removed: Option<i64> = remove.query_row([key], |row| row.get(0)).optional()?;
+            // All that make room first, so that it is there for those that come.
+            let mut coming = Bounds { entries: 0, bytes: 0 };
+            for change in changes {
+                let removed: Option<i64> = remove.query_row([&change.key], |row| row.get(0)).optional()?;
                 holds.remove(removed);
-                let Some((value, expires_at_ms)) = value else { continue };
-                let bytes = (key.len() + value.len()) as u64 + ENTRY_BYTES;
-                if bytes <= bounds.bytes {
-                    add.execute(params![key, value, expires_at_ms])?;
-                    holds.entries += 1;
-                    holds.bytes += bytes;
+                coming.add(change.bytes().filter(|bytes| *bytes <= bounds.bytes));
+            }
+            evict(&transaction, &mut holds, bounds.less(coming))?;
+            for change in changes {
+                let Some((value, expires_at_ms)) = &change.value else {
+                    continue;
+                };
+                let mut this = Bounds { entries: 0, bytes: 0 };
+                this.add(change.bytes().filter(|bytes| *bytes <= bounds.bytes));
+                if this.entries > 0 {
+                    // Of what comes the first go, too, where all of it is too much.
+                    evict(&transaction, &mut holds, bounds.less(this))?;
+                    add.execute(params![change.key, value, expires_at_ms])?;
+                    holds.add(Some(this.bytes));
                 }
             }
-            evict(&transaction, &mut holds, bounds)?;
         }
         transaction.commit()?;
         self.holds = holds;
@@ -290,7 +369,7 @@ impl File {
             let mut sweep = self.connection.prepare_cached(
                 "DELETE FROM entries WHERE id IN
                      (SELECT id FROM entries WHERE expires_at_ms <= ?1 ORDER BY expires_at_ms LIMIT ?2)
-                 RETURNING length(key) + length(value)",
+                 RETURNING 2 * length(key) + length(value)",
             )?;
             let mut rows = sweep.query(params![now_ms, SWEEP_ROWS])?;
             while let Some(row) = rows.next()? {
@@ -310,7 +389,30 @@ impl File {
     }
 }
 
+impl Change {
+    /// What the entry counts for that it leaves, if it leaves one. Its key is in the table and in its index.
+    fn bytes(&self) -> Option<u64> {
+        let (value, _) = self.value.as_ref()?;
+        Some((2 * self.key.len() + value.len()) as u64 + ENTRY_BYTES)
+    }
+}
+
 impl Bounds {
+    fn add(&mut self, bytes: Option<u64>) {
+        if let Some(bytes) = bytes {
+            self.entries += 1;
+            self.bytes += bytes;
+        }
+    }
+
+    /// What is left where these are to have room.
+    fn less(self, coming: Self) -> Self {
+        Self {
+            entries: self.entries.saturating_sub(coming.entries),
+            bytes: self.bytes.saturating_sub(coming.bytes),
+        }
+    }
+
     fn remove(&mut self, bytes: Option<i64>) {
         if let Some(bytes) = bytes {
             self.entries = self.entries.saturating_sub(1);
@@ -325,7 +427,8 @@ fn evict(connection: &Connection, holds: &mut Bounds, bounds: Bounds) -> rusqlit
         return Ok(());
     }
     let mut last = None;
-    let mut oldest = connection.prepare_cached("SELECT id, length(key) + length(value) FROM entries ORDER BY id")?;
+    let mut oldest =
+        connection.prepare_cached("SELECT id, 2 * length(key) + length(value) FROM entries ORDER BY id")?;
     let mut rows = oldest.query([])?;
     while (holds.entries > bounds.entries || holds.bytes > bounds.bytes)
         && let Some(row) = rows.next()?

@@ -98,6 +98,65 @@ async fn an_inserted_value_is_kept_or_else_the_key_is_deleted() {
     assert_eq!(read(&tiers, &[1]).await, [Some(11)]);
 }
 
+/// By the time it could be put there, another process may have written a newer one.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_could_not_be_sent_at_once_is_not_put_into_a_shared_tier_later() {
+    for is_shared in [false, true] {
+        for refuses_deletions in [false, true] {
+            let fake = Fake::new("away");
+            fake.is_shared.store(is_shared, SeqCst);
+            let tiers = tiers(&[&fake]);
+            // The first is on its way when the tier goes away, the second waits behind it, the third comes while the tier is left alone.
+            *fake.is_gated.lock() = true;
+            tiers.insert_with(put(1, 10, epoch()));
+            drop(tiers.invalidate(9, By::This));
+            settle().await;
+            tiers.insert_with(put(2, 20, epoch()));
+            *fake.puts.lock() = Mood::Fails;
+            if refuses_deletions {
+                *fake.deletes.lock() = Mood::Fails;
+            }
+            *fake.is_gated.lock() = false;
+            fake.gate.add_permits(3);
+            settle().await;
+            tiers.insert_with(put(3, 30, epoch()));
+            tiers.validate();
+            fake.changes(Mood::Works);
+            tiers.settled().await;
+            let left = [1, 2, 3].map(|key| fake.value(key));
+            let kept = match (is_shared, refuses_deletions) {
+                (false, true) => [None, Some(20), Some(30)],
+                _ => [None; 3],
+            };
+            assert_eq!(
+                left, kept,
+                "shared: {is_shared}, refuses deletions: {refuses_deletions}"
+            );
+        }
+    }
+}
+
+/// While what others do is not heard they may change what waits.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_shared_tier_is_deleted_where_changes_of_others_were_missed() {
+    for is_shared in [false, true] {
+        let fake = Fake::new("slow");
+        fake.is_shared.store(is_shared, SeqCst);
+        let tiers = tiers(&[&fake]);
+        *fake.is_gated.lock() = true;
+        tiers.insert_with(put(1, 10, epoch()));
+        settle().await;
+        tiers.insert_with(put(2, 20, epoch()));
+        drop(tiers.missed_changes());
+        tiers.validate();
+        *fake.is_gated.lock() = false;
+        fake.gate.add_permits(2);
+        tiers.settled().await;
+        let kept = (!is_shared).then_some(());
+        assert_eq!((fake.value(1), fake.value(2)), (kept.map(|()| 10), kept.map(|()| 20)));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_latest_change_of_a_key_wins_also_while_a_batch_is_out() {
     let fake = Fake::new("slow");

@@ -55,6 +55,34 @@ async fn changes_from_before_a_clear_are_forgotten_and_those_after_it_come_after
     assert_eq!(calls, ["put", "clear", "put", "get"]);
 }
 
+/// What was on its way then was fetched before, and comes behind the clear.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_in_a_shared_tier_of_what_waited_when_another_process_cleared_it() {
+    for by_tag in [false, true] {
+        let fake = Fake::shared("slow");
+        let tiers = tiers(&[&fake]);
+        *fake.is_gated.lock() = true;
+        tiers.insert_with(put(1, 10, epoch()));
+        settle().await;
+        tiers.insert_with(put(2, 20, epoch()));
+        tiers.fill_with(put(3, 30, epoch()));
+        // The other's, which the tier has acknowledged.
+        fake.kept.lock().clear();
+        match by_tag {
+            true => drop(tiers.invalidate_tag(&Arc::from("all"), By::Another)),
+            false => drop(tiers.clear(By::Another)),
+        }
+        tiers.validate();
+        assert_eq!(read(&tiers, &[1, 2, 3]).await, [None; 3]);
+        tiers.insert_with(put(4, 40, epoch()));
+        *fake.is_gated.lock() = false;
+        fake.gate.add_permits(2);
+        tiers.settled().await;
+        let left: Vec<u64> = fake.kept.lock().keys().copied().collect();
+        assert_eq!((left, fake.calls("clear").len()), (vec![4], 0));
+    }
+}
+
 fn bounded(max_owed: usize) -> TierSettings {
     let mut settings = settings();
     settings.max_owed = max_owed;

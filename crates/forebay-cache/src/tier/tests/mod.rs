@@ -57,6 +57,7 @@ struct Fake {
     changing: AtomicUsize,
     /// The tags of each call, if it keeps any. It only notes them.
     keeps_tags: AtomicBool,
+    is_shared: AtomicBool,
     tags: Mutex<Vec<Vec<Arc<str>>>>,
 }
 
@@ -75,8 +76,16 @@ impl Fake {
             kept_for: Mutex::default(),
             changing: AtomicUsize::new(0),
             keeps_tags: AtomicBool::new(false),
+            is_shared: AtomicBool::new(false),
             tags: Mutex::default(),
         })
+    }
+
+    /// One that other processes change too.
+    fn shared(name: &'static str) -> Arc<Self> {
+        let fake = Self::new(name);
+        fake.is_shared.store(true, SeqCst);
+        fake
     }
 
     fn all(&self, mood: Mood) {
@@ -193,6 +202,7 @@ impl Tier<u64, u64> for Fake {
     fn abilities(&self) -> Abilities {
         Abilities {
             tags: self.keeps_tags.load(SeqCst),
+            shared: self.is_shared.load(SeqCst),
             ..Abilities::default()
         }
     }

@@ -64,6 +64,20 @@ async fn a_lower_tiers_value_is_put_into_the_upper_ones_with_its_age() {
     assert!(lower.calls("put").is_empty());
 }
 
+/// Its copy may be of before another process's change, of which nobody told it.
+#[tokio::test(start_paused = true)]
+async fn what_only_this_process_keeps_is_not_put_into_a_tier_that_all_share() {
+    for (lower_is_shared, carried) in [(false, None), (true, Some(10))] {
+        let (own, all, lower) = (Fake::new("own"), Fake::shared("all"), Fake::new("lower"));
+        lower.is_shared.store(lower_is_shared, SeqCst);
+        let tiers = tiers(&[&own, &all, &lower]);
+        lower.keep(1, kept(10, epoch()));
+        assert_eq!(read(&tiers, &[1]).await, [Some(10)]);
+        tiers.settled().await;
+        assert_eq!((own.value(1), all.value(1)), (Some(10), carried));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tier_that_errs_panics_or_miscounts_is_skipped_and_counted() {
     for mood in [Mood::Fails, Mood::Panics, Mood::Miscounts] {
