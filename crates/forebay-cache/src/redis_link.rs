@@ -1,7 +1,8 @@
 //! One connection to the server, made when it is needed and made anew when it is broken.
 //!
 //! Promises:
-//! - Made once for all who need it, in a task of its own: a caller who is gone before it is there breaks nothing.
+//! - Made once for all who need it, in a task of its own: a caller who is gone before it is there breaks nothing. Where that task's runtime ends, or runs
+//!   no more, it is made anew in the next caller's: nobody polls what belongs to another runtime.
 //! - Dropped when it failed, when the server said it is no place to write to any more, or when several answers in a row did not
 //!   come in time (a host that vanished says nothing for a quarter of an hour).
 //! - What an old connection still had in the server's socket is not carried out after what the new one sends: the new one first
@@ -11,13 +12,14 @@
 //! changes across two connections is not its concern.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, ServerErrorKind, cmd};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 /// How long a connection may take to be made, greeting included.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
@@ -38,6 +40,8 @@ struct State {
     /// The present connection's, counted from 1.
     number: u64,
     present: Option<Present>,
+    /// Since when that is made; none: it was never.
+    since: Option<Instant>,
     /// The server's numbers of connections that were given up, until the server has closed them.
     old: Vec<i64>,
     /// Answers in a row that nobody waited for to the end.
@@ -58,6 +62,8 @@ struct Connected {
 struct Watch<'a> {
     link: &'a Link,
     number: u64,
+    /// It has a connection.
+    is_connected: bool,
     is_over: bool,
 }
 
@@ -76,18 +82,21 @@ impl Link {
         call: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,
     ) -> RedisResult<T> {
         let (number, present) = self.present();
+        let mut watch = Watch {
+            link: self,
+            number,
+            is_connected: false,
+            is_over: false,
+        };
         let mut connected = match present.await {
             Ok(connected) => connected,
             Err(error) => {
+                watch.is_over = true;
                 self.give_up(number);
                 return Err(error);
             }
         };
-        let mut watch = Watch {
-            link: self,
-            number,
-            is_over: false,
-        };
+        watch.is_connected = true;
         let outcome = call(&mut connected.connection).await;
         watch.is_over = true;
         match &outcome {
@@ -103,13 +112,20 @@ impl Link {
         if let Some(present) = &state.present {
             return (state.number, present.clone());
         }
-        let making = connect(self.client.clone(), state.old.clone()).boxed().shared();
+        let making = connect(self.client.clone(), state.old.clone());
+        let (is_made, made) = oneshot::channel();
+        // Goes on when those who wait for it have given up: the next ones find it made.
+        tokio::spawn(async move { drop(is_made.send(making.await)) });
+        let ended = || RedisError::from(std::io::Error::other("the runtime has ended that made the connection"));
+        let present = made
+            .map(move |made| made.unwrap_or_else(|_| Err(ended())))
+            .boxed()
+            .shared();
         state.number += 1;
         state.abandoned = 0;
-        state.present = Some(making.clone());
-        // Goes on when those who wait for it have given up: the next ones find it made.
-        tokio::spawn(making.clone().map(drop));
-        (state.number, making)
+        state.since = Some(Instant::now());
+        state.present = Some(present.clone());
+        (state.number, present)
     }
 
     /// The connection of this number is of no more use.
@@ -136,6 +152,15 @@ impl Drop for Watch<'_> {
         }
         let mut state = self.link.state.lock();
         if state.number != self.number {
+            return;
+        }
+        if !self.is_connected {
+            // Making it takes no longer, unless nobody is at it.
+            let is_late = state.since.is_some_and(|since| since.elapsed() > CONNECT_WITHIN * 2);
+            drop(state);
+            if is_late {
+                self.link.give_up(self.number);
+            }
             return;
         }
         state.abandoned += 1;

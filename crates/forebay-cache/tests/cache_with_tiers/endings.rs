@@ -134,6 +134,35 @@ fn a_dropped_runtime_leaves_a_cache_that_the_next_one_uses() {
     });
 }
 
+/// It is not over, and nobody drives it.
+#[test]
+fn a_connection_that_is_made_where_nothing_runs_any_more_is_made_anew() {
+    let redis = Redis::start().unwrap();
+    let proxy = Proxy::start(redis.address()).unwrap();
+    let database = Database::open().with(1, 10).with(2, 20);
+    let cache = database
+        .cache(redis_tier(&format!("redis://{}/", proxy.address())))
+        .capacity(0)
+        .build();
+    proxy.set(Behaviour::Stall);
+    let first = runtime();
+    first.block_on(async {
+        let reader = cache.clone();
+        tokio::spawn(async move { value(&reader, 1).await });
+        until("it is being made", async || proxy.connections() > 0).await;
+    });
+    proxy.set(Behaviour::Pass);
+    runtime().block_on(async {
+        until("the tier is used", async || {
+            let hits = tier_stats(&cache).hits;
+            assert_eq!(value(&cache, 2).await, Some(20));
+            tier_stats(&cache).hits > hits
+        })
+        .await;
+    });
+    drop(first);
+}
+
 /// The task that is to ask the tiers is dropped before it has run at all.
 #[test]
 fn a_flight_whose_runtime_ends_before_it_has_asked_the_tiers_ends_with_it() {
