@@ -563,6 +563,24 @@ mod tests {
     }
 
     #[test]
+    fn under_row_security_nothing_is_remembered_where_applications_are_ignored() {
+        let secured = || Rule {
+            row_security: Some(true),
+            depends_on: Some(vec!["app.Rates".parse().unwrap()]),
+            ..Rule::default()
+        };
+        let ignoring = Rule {
+            ignores_application: Some(true),
+            ..Rule::default()
+        };
+        for (all, is_allowed) in [(vec![secured()], true), (vec![secured(), ignoring], false)] {
+            let ruled = Rules::of(all.into_iter()).ruled("SELECT 1", Some(&reading(&[], &[])));
+            assert_eq!(ruled.row_security, is_allowed);
+            assert_eq!(*ruled.depends_on, ["rates".into()], "without its schema");
+        }
+    }
+
+    #[test]
     fn tables_are_called_as_in_sql() {
         for (text, names) in [
             ("Visits", &["visits"][..]),
