@@ -1,5 +1,5 @@
 //! Effects: what of the database's own may leave something in the session that sets it off: functions, and the views, triggers, rules, policies,
-//! defaults and constraints that call them.
+//! defaults and constraints that call them, or one of PostgreSQL's own that does.
 //!
 //! Promises: a text that mentions nothing of that sets nothing of it off, as of the last look at the catalog: before the first text, behind
 //! what changes functions through the proxy, and from time to time. What a function does is read off its source; one whose source is

@@ -70,8 +70,9 @@ pub(crate) struct Plan {
     until_ms: AtomicU64,
     /// How often tables had been changed when it was asked.
     schema_changes: AtomicU64,
-    /// Somebody is to ask the catalog, since tables had been changed so often.
+    /// Somebody is to ask the catalog.
     is_asked: AtomicBool,
+    /// How often tables had been changed when he was told to.
     asked_at: AtomicU64,
     /// What tells the catalog's rows of then from others; 0: nothing is known.
     rows_hash: AtomicU64,
@@ -379,11 +380,16 @@ impl Plan {
             }) => Learnt::Harmless {
                 mark: mark.map(Arc::from),
                 draws,
-                tables,
+                tables: self.with_depended_on(tables),
                 inherits,
-                key: key.map(Arc::new),
+                // What it depends on may be another row of that table.
+                key: key.filter(|_| !self.depends_on_others()).map(Arc::new),
             },
-            Some(Found::Followed { matter, needs, tables }) => Learnt::Followed { matter, needs, tables },
+            Some(Found::Followed { matter, needs, tables }) => Learnt::Followed {
+                matter,
+                needs,
+                tables: self.with_depended_on(tables),
+            },
             Some(Found::Matter(what)) => Learnt::Matter(what),
         };
         let until = now_ms() + milliseconds(holds_for);
@@ -429,20 +435,24 @@ impl Plan {
             Learnt::Followed { needs, tables, .. } if self.lacks(needs).is_none() => (Arc::clone(tables), None),
             _ => return None,
         };
-        let depends_on = &self.ruled.depends_on;
-        Some(match depends_on.is_empty() {
-            true => Of {
-                tables,
-                key,
-                schema_changes: self.schema_changes(),
-            },
-            // These rows may be of any of them.
-            false => Of {
-                tables: tables.iter().chain(&**depends_on).cloned().collect(),
-                key: None,
-                schema_changes: self.schema_changes(),
-            },
+        Some(Of {
+            tables,
+            key,
+            schema_changes: self.schema_changes(),
         })
+    }
+
+    /// These tables, of a read with those that a rule says it depends on.
+    fn with_depended_on(&self, tables: Arc<[Arc<str>]>) -> Arc<[Arc<str>]> {
+        match self.depends_on_others() {
+            true => tables.iter().chain(&*self.ruled.depends_on).cloned().collect(),
+            false => tables,
+        }
+    }
+
+    /// Whether it is a read of which a rule says that it depends on tables that are not known otherwise.
+    fn depends_on_others(&self) -> bool {
+        !self.ruled.depends_on.is_empty() && self.kind() == Some(Kind::Read)
     }
 
     /// What of this no rule allows, with the option that would, in words that follow "it names".

@@ -174,6 +174,8 @@ fn judge(name: &'static str, lines: &str, is_heard: bool) {
     }
     println!("{hits} answers from memory, {different} that a change has made others");
     assert!(different > rounds / 4, "{different} answers were made old");
+    let told = stage.remembered("SELECT").0;
+    assert!(told > rounds, "{told} answers from memory in {rounds} rounds");
     if is_heard {
         assert!(hits > rounds / 4, "{hits} answers from memory");
         // What a view reads is another thing once it is replaced.
