@@ -6,7 +6,9 @@
 //! - Dropped when it failed, when the server said it is no place to write to any more, or when several answers in a row did not
 //!   come in time (a host that vanished says nothing for a quarter of an hour).
 //! - What an old connection still had in the server's socket is not carried out after what the new one sends: the new one first
-//!   asks the server to close the old one (`CLIENT KILL`). A server or proxy that does not allow that command loses this promise.
+//!   asks the server to close the old one (`CLIENT KILL`), by its number and its address: a server that was started anew counts anew, and by the number
+//!   alone somebody else's would be closed. A server or proxy that does not allow that command, or tells no address (`CLIENT INFO`, Redis 6.2), loses this
+//!   promise.
 //!
 //! Does not know what is sent. The `redis` crate has a manager that reconnects; it keeps a silent connection, and the order of
 //! changes across two connections is not its concern.
@@ -42,8 +44,8 @@ struct State {
     present: Option<Present>,
     /// Since when that is made; none: it was never.
     since: Option<Instant>,
-    /// The server's numbers of connections that were given up, until the server has closed them.
-    old: Vec<i64>,
+    /// Connections that were given up, until the server has closed them.
+    old: Vec<Peer>,
     /// Answers in a row that nobody waited for to the end.
     abandoned: u32,
 }
@@ -55,7 +57,14 @@ type Present = Shared<BoxFuture<'static, RedisResult<Connected>>>;
 struct Connected {
     connection: MultiplexedConnection,
     /// As the server calls it, where it tells.
-    id: Option<i64>,
+    peer: Option<Peer>,
+}
+
+/// A connection as the server sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Peer {
+    id: i64,
+    address: String,
 }
 
 /// Notes that a call was given up, unless told how it ended.
@@ -138,7 +147,7 @@ impl Link {
         if let Some(Ok(connected)) = made.as_ref().and_then(Shared::peek) {
             // It asked the server to close those before it.
             state.old.clear();
-            state.old.extend(connected.id);
+            state.old.extend(connected.peer.clone());
         }
         state.old.truncate(OLD_MAX);
         drop(state);
@@ -171,24 +180,37 @@ impl Drop for Watch<'_> {
     }
 }
 
-async fn connect(client: Client, old: Vec<i64>) -> RedisResult<Connected> {
+async fn connect(client: Client, old: Vec<Peer>) -> RedisResult<Connected> {
     let settings = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_WITHIN))
         // Callers bring their own, shorter limit.
         .set_response_timeout(None);
     let made = async {
         let mut connection = client.get_multiplexed_async_connection_with_config(&settings).await?;
-        let id = allowed(cmd("CLIENT").arg("ID").query_async(&mut connection).await)?;
-        for id in old {
+        let told: Option<String> = allowed(cmd("CLIENT").arg("INFO").query_async(&mut connection).await)?;
+        let peer = told.as_deref().and_then(Peer::read);
+        for Peer { id, address } in old {
             let mut kill = cmd("CLIENT");
-            kill.arg("KILL").arg("ID").arg(id);
+            kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(address);
             allowed::<i64>(kill.query_async(&mut connection).await)?;
         }
-        Ok(Connected { connection, id })
+        Ok(Connected { connection, peer })
     };
     match tokio::time::timeout(CONNECT_WITHIN, made).await {
         Ok(made) => made,
         Err(_) => Err(RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut))),
+    }
+}
+
+impl Peer {
+    /// Of a line of `CLIENT INFO`: fields apart by spaces, each a name, `=` and a value.
+    fn read(line: &str) -> Option<Self> {
+        let field = |name| {
+            let mut fields = line.split_whitespace().filter_map(|field| field.split_once('='));
+            fields.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        let (id, address) = (field("id")?.parse().ok()?, field("addr")?.to_owned());
+        Some(Self { id, address })
     }
 }
 

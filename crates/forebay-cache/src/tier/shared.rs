@@ -56,5 +56,7 @@ pub(super) struct Level<K, V> {
 pub(super) struct State<K, V> {
     /// One a level.
     pub(super) queues: Vec<Queue<K, V>>,
+    /// When each was last cleared for a tag that it does not keep, by the moments of `stripes`.
+    pub(super) cleared_for_tag: Vec<u64>,
     pub(super) stripes: Stripes,
 }

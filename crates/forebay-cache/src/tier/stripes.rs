@@ -38,6 +38,12 @@ impl Stripes {
         self.now
     }
 
+    /// The moment of a change that no key is stamped for.
+    pub(super) fn next(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+
     /// Stamps all keys as changed, and returns the moment.
     pub(super) fn all_changed(&mut self) -> u64 {
         self.now += 1;

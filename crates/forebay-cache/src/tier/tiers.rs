@@ -143,7 +143,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 Arc::clone(&settings.wall_clock),
             )
         };
-        let queues = tiers.iter().map(queue).collect();
+        let queues: Vec<_> = tiers.iter().map(queue).collect();
         let levels = tiers.into_iter().map(|tier| Level {
             tier,
             counters: Counters::default(),
@@ -154,6 +154,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let shared = Arc::new(Shared {
             levels: levels.collect(),
             state: Mutex::new(State {
+                cleared_for_tag: vec![0; queues.len()],
                 queues,
                 stripes: Stripes::new(),
             }),
@@ -314,12 +315,21 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let mut left = Vec::new();
         let mut to_drain = Vec::new();
         let mut state = shared.state.lock();
-        let State { queues, stripes } = &mut *state;
-        let holds: Vec<bool> = keys.iter().map(|key| !stripes.is_changed_since(key, begun)).collect();
+        let State {
+            queues,
+            stripes,
+            cleared_for_tag,
+        } = &mut *state;
+        let is_as_it_was = |at: usize| cleared_for_tag[at] <= begun;
+        let still_holds = |(key, entry): (&K, &Option<(usize, Kept<V>)>)| {
+            let is_there = entry.as_ref().is_none_or(|(at, _)| is_as_it_was(*at));
+            is_there && !stripes.is_changed_since(key, begun)
+        };
+        let holds: Vec<bool> = keys.iter().zip(&found).map(still_holds).collect();
         for (at, offers) in upwards.into_iter().enumerate() {
             for (place, offer) in offers {
                 let key = &keys[place];
-                if !holds[place] || queues[at].has_change(key) {
+                if !holds[place] || !is_as_it_was(at) || queues[at].has_change(key) {
                     left.push(offer);
                     continue;
                 }
@@ -425,7 +435,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let wall = (shared.settings.wall_clock)();
         let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
         let mut state = shared.state.lock();
-        let State { queues, stripes } = &mut *state;
+        let State {
+            queues,
+            stripes,
+            cleared_for_tag,
+        } = &mut *state;
         for (at, queue) in queues.iter_mut().enumerate() {
             let keeps_tags = shared.levels[at].tier.abilities().tags;
             if !shared.levels[at].concerns(by) {
@@ -439,7 +453,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             if keeps_tags {
                 dropped.extend(queue.owe_tag(Arc::clone(tag), wall));
             } else {
-                stripes.all_changed();
+                // What the others have is as it was: it carries its tags.
+                cleared_for_tag[at] = stripes.next();
                 dropped.extend(queue.owe_clear(wall));
             }
             to_drain.extend(begin_draining(queue, at));
@@ -455,7 +470,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let wall = (shared.settings.wall_clock)();
         let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
         let mut state = shared.state.lock();
-        let State { queues, stripes } = &mut *state;
+        let State { queues, stripes, .. } = &mut *state;
         stripes.all_changed();
         for (at, queue) in queues.iter_mut().enumerate() {
             // What waits for a tier that others have cleared was fetched before they did.
@@ -554,7 +569,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         }
         let mut to_drain = Vec::new();
         let mut state = shared.state.lock();
-        let State { queues, stripes } = &mut *state;
+        let State { queues, stripes, .. } = &mut *state;
         // A key's code may panic: what is in a queue by then is sent all the same.
         let changed = catch_unwind(AssertUnwindSafe(|| {
             stripes.changed(&key);

@@ -192,6 +192,29 @@ async fn a_change_left_on_a_silent_connection_is_not_done_after_a_later_one() {
     }
 }
 
+/// A server that was started anew counts its connections anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_an_old_connection_s_number_behind_a_restart_keeps_his_own() {
+    use std::io::{Read, Write};
+
+    let mut redis = Redis::start().unwrap();
+    let tiers = over(&redis.url());
+    until_filled(&tiers, 1, 9).await;
+    redis.restart().unwrap();
+    let others = (0..50).map(|_| std::net::TcpStream::connect(redis.address()).unwrap());
+    let others: Vec<_> = others.collect();
+    let is_served = |mut other: &std::net::TcpStream| {
+        let mut answer = [0; 7];
+        let asked = other
+            .write_all(b"PING\r\n")
+            .and_then(|()| other.read_exact(&mut answer));
+        asked.is_ok() && answer == *b"+PONG\r\n"
+    };
+    assert!(others.iter().all(is_served));
+    until_filled(&tiers, 1, 10).await;
+    assert!(others.iter().all(is_served), "somebody else's connection was closed");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_server_is_read_and_deletions_reach_it() {
     let redis = Redis::start().unwrap();

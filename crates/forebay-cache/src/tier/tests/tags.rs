@@ -95,3 +95,35 @@ async fn what_carries_a_tag_that_was_owed_when_it_was_asked_for_is_not_used() {
         );
     }
 }
+
+/// A tier that keeps no tags is cleared for each; what another has of other tags is there all the time.
+#[tokio::test(start_paused = true)]
+async fn a_tag_told_during_a_read_takes_from_it_what_tiers_without_tags_have_and_nothing_else() {
+    for without_is_above in [true, false] {
+        let (with, without) = (fake(), Fake::new("without tags"));
+        let tiers = match without_is_above {
+            true => tiers(&[&without, &with]),
+            false => tiers(&[&with, &without]),
+        };
+        with.keep(1, tagged(10, &[tag(1)]));
+        without.keep(2, tagged(20, &[tag(2)]));
+        let last = if without_is_above { &with } else { &without };
+        *last.is_gated.lock() = true;
+        let reading = tokio::spawn({
+            let tiers = tiers.clone();
+            async move { read(&tiers, &[1, 2]).await }
+        });
+        settle().await;
+        // It looks, and has not answered yet.
+        last.gate.add_permits(1);
+        settle().await;
+        drop(tiers.invalidate_tag(&tag(3), By::This));
+        *last.is_gated.lock() = false;
+        last.gate.add_permits(100);
+        assert_eq!(reading.await.unwrap(), [Some(10), None], "{without_is_above}");
+        tiers.settled().await;
+        let carried = (without.value(1), with.value(2));
+        assert_eq!(carried, (None, None), "what came before the clear is not put behind it");
+        assert_eq!(with.value(1), Some(10));
+    }
+}
