@@ -158,7 +158,8 @@ where
 
     /// How long a value is fresh, from the beginning of its fetch: then it is served without asking. Default: 60 s.
     ///
-    /// Ages have the resolution of the kernel's coarse clock, 1 to 10 ms.
+    /// Ages have the resolution of the kernel's coarse clock, 1 to 10 ms. It stands still while a machine is suspended (Linux: `CLOCK_MONOTONIC`): by
+    /// as much longer an entry is served. Where that matters give a [`clock`](Self::clock) that goes on (`CLOCK_BOOTTIME`).
     pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
         self.fresh_for = fresh_for;
         self
