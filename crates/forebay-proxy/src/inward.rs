@@ -157,6 +157,10 @@ impl State {
                     server.output.extend_from_slice(message);
                     return Ok(true);
                 };
+                // What is prepared behind a SET is prepared under what that has set, which is told in a moment.
+                if self.is_asking && !name.is_empty() {
+                    return Ok(false);
+                }
                 let statement =
                     (self.pool.statements).of(definition, &self.settings, self.pool.effects.schema_changes());
                 let prepared = server.prepared.place(statement.number());

@@ -62,7 +62,7 @@ pub use self::counters::Counted;
 pub use self::databases::{ByName, Caller, Databases, Travelled};
 pub use self::figures::Figures;
 pub use self::hearing::Heard;
-pub use self::memory::{Invalidation, Listening, Memory, Remembered};
+pub use self::memory::{HotQuestion, Invalidation, Listening, Memory, Remembered};
 pub use self::replication::replicate;
 pub use self::session::{Identity, Session};
 pub use self::upstream::{UpstreamOptions, UserOptions};

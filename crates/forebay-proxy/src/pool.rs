@@ -168,7 +168,7 @@ pub(crate) enum Unavailable {
 pub(crate) struct Pool {
     /// What tells it from all others.
     number: u64,
-    user: String,
+    whose: Whose,
     credentials: Arc<Credentials>,
     terms: RwLock<Terms>,
     /// How often what is lent was to be made anew.
@@ -190,6 +190,15 @@ pub(crate) struct Pool {
     /// Of all databases.
     pub(crate) tops: Arc<Tops>,
     away: Arc<Away>,
+}
+
+/// Whose connections a pool has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Whose {
+    /// Who he is there.
+    pub(crate) user: Arc<str>,
+    /// What clients call the database.
+    pub(crate) database: Arc<str>,
 }
 
 /// What somebody gets who has a place for a connection.
@@ -217,6 +226,8 @@ struct Terms {
 
 /// What is said of a pool, and may be said anew.
 pub(crate) struct Said {
+    /// What clients call the database.
+    pub(crate) database: String,
     pub(crate) connector: Connector,
     pub(crate) limits: Limits,
     pub(crate) rules: Rules,
@@ -240,6 +251,7 @@ impl Pool {
         tops: Arc<Tops>,
     ) -> Self {
         let Said {
+            database,
             connector,
             limits,
             rules,
@@ -250,7 +262,10 @@ impl Pool {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self {
             number: LAST.fetch_add(1, Ordering::Relaxed),
-            user: connector.user().to_owned(),
+            whose: Whose {
+                user: connector.user().into(),
+                database: database.into(),
+            },
             credentials,
             places: Places::new(limits.room()),
             generation: AtomicU64::new(0),
@@ -280,9 +295,12 @@ impl Pool {
     pub(crate) fn change(&self, said: Said) {
         let room = said.limits.room();
         self.shares.store(said.limits.sharing.is_on, Ordering::Relaxed);
+        let is_known = self.is_known_by(&said);
         self.companies.change(said.rules);
-        // What is known is of where it was.
-        self.has_changed(&Does::Anything);
+        if !is_known {
+            // What is known is of where it was, or nobody may have heard what has happened since.
+            self.has_changed(&Does::Anything);
+        }
         self.remembers.store(said.memory.is_some(), Ordering::Release);
         *self.terms.write() = Terms {
             place: place_of(said.connector.config()),
@@ -295,6 +313,17 @@ impl Pool {
         for server in self.places.resize(room) {
             server.say_farewell();
         }
+    }
+
+    /// Whether its database is where that says, and the same one listens to it.
+    fn is_known_by(&self, said: &Said) -> bool {
+        let terms = self.terms.read();
+        let is_same_listener = match (&terms.listener, &said.listener) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        is_same_listener && terms.memory == said.memory && terms.connector.config() == said.connector.config()
     }
 
     /// No connection that there is now is lent again.
@@ -395,7 +424,12 @@ impl Pool {
 
     /// As whom it connects.
     pub(crate) fn user(&self) -> &str {
-        &self.user
+        &self.whose.user
+    }
+
+    /// The same, and where.
+    pub(crate) fn whose(&self) -> &Whose {
+        &self.whose
     }
 
     /// A connection that is nobody's and began like this: the one that the caller had last, if nobody has had it since.
@@ -652,7 +686,7 @@ impl Pool {
 
     /// Connects as the user that the pool is of, by what proves it now.
     async fn connect(&self, beginning: &Beginning) -> Result<Link, ConnectError> {
-        let user = &self.user;
+        let user = self.user();
         let secret = self.credentials.secret(user);
         let connector = Arc::clone(&self.terms.read().connector);
         let connected = connector.beginning(beginning.settings(), secret).connect().await;

@@ -24,6 +24,11 @@ impl Settings {
         self.by_name.get(name).map(String::as_str)
     }
 
+    /// All, by name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.by_name.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Of all.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)

@@ -265,6 +265,7 @@ impl UpstreamSettings {
     /// All that is said of this pool.
     fn said_of(&self, key: &Key, connector: Connector, listener: Option<Arc<Listener>>) -> Said {
         Said {
+            database: key.database.clone(),
             connector,
             limits: self.limits_of(key),
             rules: self.rules_of(key),
@@ -348,7 +349,12 @@ impl Upstream {
             .map(|(key, pool)| Ok((key, pool, settings.connector(&key.user, &key.database)?)));
         let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
         *self.settings.write() = Arc::clone(&settings);
-        self.listeners.lock().clear();
+        let is_listened_alike = !is_elsewhere
+            && before.options.memory == settings.options.memory
+            && before.options.rules == settings.options.rules;
+        if !is_listened_alike {
+            self.listeners.lock().clear();
+        }
         for (key, pool, connector) in connectors {
             let listener = self.listener(&settings, &key.database)?;
             pool.change(settings.said_of(key, connector, listener));

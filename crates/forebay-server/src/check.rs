@@ -71,6 +71,7 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
             users,
             rules,
             cache_memory,
+            warm_file,
             invalidation,
             doubts,
         }) => {
@@ -107,6 +108,9 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
                     Invalidation::None => "nothing makes them old before their time".to_owned(),
                 };
                 line("cache", format!("{cache_memory} bytes for answers; {by}"));
+            }
+            if let Some(path) = warm_file {
+                line("warm start", format!("what is asked for most, in {}", path.display()));
             }
             for doubt in doubts {
                 line("warning", doubt.clone());

@@ -225,6 +225,11 @@ pub struct Settings {
     #[arg(long, value_name = "SIZE")]
     pub cache_memory: Option<Size>,
 
+    /// With --cache-memory: what is asked for most of it is written to this file each minute and at the end, and asked anew behind the next start, as soon as
+    /// those come who ask it. It has values of parameters; nobody but its owner may read it [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub warm_file: Option<PathBuf>,
+
     /// With --upstream: by what remembered answers are known to be old before their time: "own", what passes this proxy to change rows; "stream",
     /// that and what the database itself tells of its changes, by logical replication as the user in the URL; or "none" [default: own]
     #[arg(long, value_name = "WHAT")]
@@ -552,7 +557,7 @@ impl Settings {
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode sharing session_functions server_wait_timeout server_idle_timeout
             server_lifetime idle_session_timeout trust_loopback service_user auth_query
-            auth_query_kept max_client_connections max_user_connections cache_memory invalidate max_lag publication max_wal user rule admin_users
+            auth_query_kept max_client_connections max_user_connections cache_memory warm_file invalidate max_lag publication max_wal user rule admin_users
             database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait

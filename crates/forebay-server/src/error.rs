@@ -14,6 +14,7 @@ use crate::config::{OptionsError, Settings};
 use crate::log::LogError;
 use crate::tls::TlsError;
 use crate::users::UsersError;
+use crate::warm::WarmFileError;
 
 /// Why the server did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,9 @@ pub enum ServeError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// The file of hot questions cannot be used.
+    #[error(transparent)]
+    WarmFile(#[from] WarmFileError),
     /// The emulated catalog could not be made: memory has run out.
     #[error("cannot make the catalog: {0}")]
     Catalog(rusqlite::Error),

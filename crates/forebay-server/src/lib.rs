@@ -17,3 +17,4 @@ mod proxied;
 pub mod server;
 pub mod tls;
 pub mod users;
+pub mod warm;

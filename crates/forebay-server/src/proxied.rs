@@ -3,6 +3,8 @@
 //! Knows no listener.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::gate::Replication;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Client, StartUpError};
+use forebay_proxy::pool::Rule;
 use forebay_proxy::{Clients, Databases, Identity, Invalidation, Memory, Session, UpstreamOptions, replicate};
 use forebay_stream::Socket;
 use parking_lot::RwLock;
@@ -23,9 +26,13 @@ use crate::error::ServeError;
 use crate::figures;
 use crate::handover::Predecessor;
 use crate::listeners::Peer;
+use crate::warm;
 
 /// How often it is looked for server connections that are idle for too long, or too old.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// What is asked for most is written down so often.
+const WRITTEN_EVERY: Duration = Duration::from_secs(60);
 
 /// It is tried so often whether databases can be reached, where somebody asks.
 const TRIED_EVERY: Duration = Duration::from_secs(1);
@@ -40,15 +47,21 @@ pub(crate) struct Proxied {
     admins: RwLock<Admins>,
     phase: watch::Receiver<Phase>,
     /// What is remembered, and how it was to be.
-    memory: RwLock<Remembering>,
+    memory: Arc<RwLock<Remembering>>,
+    /// Another server writes down what is asked for most.
+    is_left: Arc<AtomicBool>,
     /// When it was tried whether the databases can be reached, and why they cannot.
     tried: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
 }
 
 /// What is remembered: how much at most, of all and of rules with room of their own, by what it is known to be old, and where.
+#[derive(Clone)]
 struct Remembering {
     as_said: (u64, Vec<(String, u64)>, Invalidation),
+    rules: Arc<[Rule]>,
     memory: Option<Memory>,
+    /// Where it is written down what is asked for most.
+    warm_file: Option<PathBuf>,
 }
 
 impl Remembering {
@@ -57,7 +70,9 @@ impl Remembering {
         let (bytes, rooms, invalidation) = as_said.clone();
         Self {
             as_said,
+            rules: Arc::clone(&options.rules),
             memory: (bytes > 0).then(|| Memory::with_rooms(bytes, invalidation, rooms)),
+            warm_file: options.warm_file.clone(),
         }
     }
 
@@ -68,12 +83,30 @@ impl Remembering {
 
     /// What is remembered stays where nothing else is said of it.
     fn changed(&self, options: &ProxyOptions) -> Self {
-        match self.as_said == Self::said_in(options) {
-            true => Self {
-                as_said: self.as_said.clone(),
-                memory: self.memory.clone(),
-            },
-            false => Self::new(options),
+        let mut changed = Self::new(options);
+        if self.as_said == changed.as_said {
+            changed.memory.clone_from(&self.memory);
+        }
+        changed
+    }
+
+    /// What was asked for most of what was remembered before is asked anew, where it is not known any more to those who ask it.
+    fn goes_on_from(&self, before: &Self) {
+        if self.as_said == before.as_said && self.rules == before.rules {
+            return;
+        }
+        if let (Some(memory), Some(before)) = (&self.memory, &before.memory) {
+            memory.await_again(before.hot());
+        }
+    }
+
+    /// Writes down what is asked for most.
+    fn write_down(&self) {
+        let (Some(memory), Some(path)) = (&self.memory, &self.warm_file) else {
+            return;
+        };
+        if let Err(error) = warm::write(path, &memory.hot()) {
+            tracing::warn!(%error, "what is asked for most is not written down");
         }
     }
 }
@@ -94,6 +127,13 @@ impl Proxied {
     ) -> Result<Self, ServeError> {
         check(options)?;
         let remembering = Remembering::new(options);
+        if let (Some(memory), Some(path)) = (&remembering.memory, &remembering.warm_file) {
+            let hot = warm::read(path)?;
+            tracing::info!(questions = hot.len(), file = %path.display(), "what was asked for most is asked anew when those come who ask it");
+            memory.await_again(hot);
+            // What cannot be written is to be known now.
+            remembering.write_down();
+        }
         let (named, other) = upstreams(options, remembering.memory.as_ref());
         let databases = Databases::new(named, other, options.max_upstream_connections).map_err(of_some_database)?;
         let databases = Arc::new(databases);
@@ -102,13 +142,16 @@ impl Proxied {
         let tried = Arc::clone(&databases);
         tokio::spawn(async move { tried.try_all().await });
         tokio::spawn(tell(Arc::downgrade(&clients), phase.clone()));
+        let (memory, is_left) = (Arc::new(RwLock::new(remembering)), Arc::<AtomicBool>::default());
+        tokio::spawn(write_down(Arc::downgrade(&memory), Arc::clone(&is_left)));
         Ok(Self {
             databases,
             clients,
             predecessor,
             admins: RwLock::new(options.admins.clone()),
             phase,
-            memory: RwLock::new(remembering),
+            memory,
+            is_left,
             tried: tokio::sync::Mutex::default(),
         })
     }
@@ -120,9 +163,22 @@ impl Proxied {
         let (named, other) = upstreams(options, remembering.memory.as_ref());
         let changed = self.databases.change(named, other, options.max_upstream_connections);
         changed.map_err(of_some_database)?;
-        *self.memory.write() = remembering;
+        let mut memory = self.memory.write();
+        remembering.goes_on_from(&memory);
+        *memory = remembering;
+        drop(memory);
         *self.admins.write() = options.admins.clone();
         Ok(())
+    }
+
+    /// Another server has taken over, and writes down from now on what is asked for most.
+    pub(crate) fn leave(&self) {
+        self.is_left.store(true, Ordering::Release);
+    }
+
+    /// It serves nobody any more.
+    pub(crate) async fn close(&self) {
+        write_down_now(&self.memory, &self.is_left).await;
     }
 
     /// Who decides who is let in, where there are no users.
@@ -198,6 +254,7 @@ impl Proxied {
                 metrics::counter!("forebay_cache_lookups_total", "state" => state).absolute(count);
             }
             metrics::counter!("forebay_cache_evictions_total").absolute(remembered.evicted);
+            metrics::counter!("forebay_cache_warmed_total").absolute(remembered.warmed);
         }
         for (database, heard) in self.databases.heard() {
             let of = |name: &'static str| metrics::gauge!(name, "database" => database.clone());
@@ -262,6 +319,7 @@ fn upstreams(
 /// # Errors
 /// [`ServeError`] of the first that cannot, and whose it is.
 pub(crate) fn check(options: &ProxyOptions) -> Result<(), ServeError> {
+    options.warm_file.as_deref().map(warm::read).transpose()?;
     let (named, other) = upstreams(options, None);
     let named = named.into_iter().map(|(name, upstream)| (Some(name), upstream));
     for (database, upstream) in named.chain(other.map(|upstream| (None, upstream))) {
@@ -299,6 +357,29 @@ async fn sweep(databases: Weak<Databases>) {
         let Some(databases) = databases.upgrade() else { return };
         databases.sweep();
     }
+}
+
+/// Writes down each minute what is asked for most, for as long as there is a server.
+async fn write_down(memory: Weak<RwLock<Remembering>>, is_left: Arc<AtomicBool>) {
+    loop {
+        tokio::time::sleep(WRITTEN_EVERY).await;
+        let Some(memory) = memory.upgrade() else { return };
+        write_down_now(&memory, &is_left).await;
+    }
+}
+
+async fn write_down_now(memory: &Arc<RwLock<Remembering>>, is_left: &Arc<AtomicBool>) {
+    let (memory, is_left) = (Arc::clone(memory), Arc::clone(is_left));
+    let written = tokio::task::spawn_blocking(move || {
+        // One at a time, the last one last; nobody who changes it waits for a disk.
+        static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+        let _turn = TURN.lock();
+        let remembering = memory.read().clone();
+        if !is_left.load(Ordering::Acquire) {
+            remembering.write_down();
+        }
+    });
+    drop(written.await);
 }
 
 /// It has proven who it is, and there is no session for it all the same.

@@ -182,7 +182,14 @@ impl Database {
     async fn close(&self) {
         match self {
             Self::Embedded(embedded) => embedded.close().await,
-            Self::Proxied(_) => {}
+            Self::Proxied(proxied) => proxied.close().await,
+        }
+    }
+
+    /// Another server has taken over.
+    fn leave(&self) {
+        if let Self::Proxied(proxied) = self {
+            proxied.leave();
         }
     }
 }
@@ -372,6 +379,7 @@ impl Server {
     async fn leave(self, successor: Successor, signals: &mut Signals) {
         tracing::info!("another server has taken the sockets; clients that are here may stay");
         self.door.send_replace(Door::HandedOver);
+        self.database.leave();
         let Ok(mut sessions) = self.accepting.await else {
             return;
         };

@@ -65,6 +65,8 @@ mod sizes;
 mod stream;
 #[path = "proxy/traps.rs"]
 mod traps;
+#[path = "proxy/warming.rs"]
+mod warming;
 #[path = "proxy/windows.rs"]
 mod windows;
 

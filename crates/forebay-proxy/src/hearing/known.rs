@@ -340,8 +340,10 @@ mod tests {
 
     use super::*;
     use crate::memory::does::{Changed, Rows};
-    use crate::memory::question::{Common, Form, Question, Row, Way, Wording};
+    use crate::beginning::Beginning;
+    use crate::memory::question::{Asker, Common, Form, Question, Row, Way, Wording};
     use crate::memory::{Invalidation, Said, Told, Unanswered, Windows};
+    use crate::pool::Whose;
     use crate::sharing::ask::Answer;
 
     /// An answer about the row 5 of the table t.
@@ -357,6 +359,15 @@ mod tests {
                 row: Some(Row { table, row }),
             })))
         }
+
+        fn asker(&self) -> Asker {
+            let (user, database) = ("ann".into(), "shop".into());
+            Asker {
+                whose: Whose { user, database },
+                beginning: Beginning::of(&[]),
+                settings: Arc::default(),
+            }
+        }
     }
 
     /// Whether it is known, and if not, it is from now on.
@@ -368,6 +379,7 @@ mod tests {
                 fresh,
                 ..Windows::default()
             },
+            is_hinted: true,
             rule: None,
             place: "here".into(),
             time: None,

@@ -16,10 +16,11 @@
 //!   its own no more than that, and what others remember does not push them out.
 //!
 //! Inside: [`question`] is what is asked, whole, though not how: the [fill](crate::sharing) is sharing's; [`does`] what a statement does to rows, as far as that can be told; [`key`] how one row is called; [`watch`]
-//! what a transaction has done; `windows` how old an answer may be. The answers are in a
+//! what a transaction has done; `hot` what is asked for most; `windows` how old an answer may be. The answers are in a
 //! [`Cache`], or in one of a rule's own, whose windows, flights and tags these are.
 
 pub(crate) mod does;
+mod hot;
 pub(crate) mod key;
 pub(crate) mod question;
 pub(crate) mod watch;
@@ -28,15 +29,19 @@ mod windows;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_cache::{Answer as Looked, Cache, CacheError, Fetched, State};
+use forebay_cache::{Answer as Looked, Cache, CacheError, Fetched, HotKeys, State};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use self::does::{Changed, Does, Rows};
+pub use self::hot::HotQuestion;
+use self::hot::{Awaited, HALF_LIFE, watched};
+pub(crate) use self::question::Asker;
 use self::question::{Question, tag_of, tag_of_row};
 pub(crate) use self::question::{Said, Unanswered};
 use self::windows::Window;
@@ -61,6 +66,12 @@ struct Shared {
     invalidation: Invalidation,
     /// How many clients were answered since their database was away.
     away: AtomicU64,
+    /// What was asked for most before.
+    awaited: Mutex<Awaited>,
+    /// Whether that is anything.
+    awaits: AtomicBool,
+    /// How much of it was asked anew.
+    warmed: AtomicU64,
 }
 
 /// By what answers are known to be old before their time.
@@ -134,6 +145,8 @@ pub struct Remembered {
     pub away: u64,
     /// Answers that others have pushed out.
     pub evicted: u64,
+    /// Questions that were asked anew because they had been [asked for most](Memory::hot) before.
+    pub warmed: u64,
 }
 
 impl Shared {
@@ -199,6 +212,9 @@ impl Memory {
             of_rules,
             invalidation,
             away: AtomicU64::new(0),
+            awaited: Mutex::new(Awaited::new(Vec::new())),
+            awaits: AtomicBool::new(false),
+            warmed: AtomicU64::new(0),
         }))
     }
 
@@ -309,11 +325,49 @@ impl Memory {
         }
     }
 
+    /// What is asked for most, the most first, and what was before a start and [is awaited](Self::await_again) still. About one question for 128 KiB of memory
+    /// is watched, and at most 10,000.
+    #[must_use]
+    pub fn hot(&self) -> Vec<HotQuestion> {
+        let hot = self.0.all().flat_map(|answers| answers.hot_keys(usize::MAX).keys);
+        let hot = hot.filter_map(|(question, uses)| HotQuestion::of(&question, uses));
+        let most = self.0.all().map(|answers| watched(answers.stats().capacity)).sum();
+        self.0.awaited.lock().with(hot.collect(), most)
+    }
+
+    /// These are asked anew, at their database, as soon as the first session comes that began like the one that had asked each, and has set the same. They replace
+    /// those that were said before. For what may be older the window is each question's own, or its rule's as it is then.
+    pub fn await_again(&self, hot: Vec<HotQuestion>) {
+        let mut awaited = self.0.awaited.lock();
+        *awaited = Awaited::new(hot);
+        self.0.awaits.store(!awaited.is_empty(), Ordering::Release);
+    }
+
+    /// What is awaited of this asker, who has come.
+    pub(crate) fn awaited_of(&self, asker: &Asker) -> Vec<HotQuestion> {
+        if !self.0.awaits.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut awaited = self.0.awaited.lock();
+        let taken = awaited.take(asker);
+        self.0.awaits.store(!awaited.is_empty(), Ordering::Release);
+        taken
+    }
+
+    /// Asks it, for nobody, where no answer is known; it goes on from so many uses.
+    pub(crate) async fn warm(&self, question: Question, uses: f64) {
+        let shared = Arc::clone(&self.0);
+        let keys = vec![(question.clone(), uses)];
+        let warmed = shared.answers(&question).warm(HotKeys { keys }, |_| {}).await;
+        shared.warmed.fetch_add(warmed.present as u64, Ordering::Relaxed);
+    }
+
     /// What is counted.
     #[must_use]
     pub fn counts(&self) -> Remembered {
         let mut all = Remembered {
             away: self.0.away.load(Ordering::Relaxed),
+            warmed: self.0.warmed.load(Ordering::Relaxed),
             ..Remembered::default()
         };
         for stats in self.0.all().map(Cache::stats) {
@@ -357,7 +411,9 @@ fn room(max_bytes: u64) -> Answers {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     };
     // How long the server may be at it is for the client's time limit to say.
-    answers.capacity(max_bytes).weigher(weigh).no_fetch_timeout().build()
+    let answers = answers.capacity(max_bytes).weigher(weigh);
+    let answers = answers.hot_keys(watched(max_bytes), HALF_LIFE);
+    answers.no_fetch_timeout().build()
 }
 
 fn answer_of(outcome: Result<Option<Bytes>, CacheError<Unanswered>>) -> Answer {

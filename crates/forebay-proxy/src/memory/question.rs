@@ -14,7 +14,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::windows::Windows;
+use crate::beginning::Beginning;
 use crate::figures::Counting;
+use crate::pool::Whose;
+use crate::settings::Settings;
 use crate::sharing::unit::Steps;
 use crate::statements::Statement;
 
@@ -87,6 +90,8 @@ pub(crate) struct Common {
     /// Tells pools and settings apart, and so users and databases.
     pub(crate) company: u64,
     pub(crate) windows: Windows,
+    /// The statement itself says so, and no rule.
+    pub(crate) is_hinted: bool,
     /// The rule that has room of its own for its answers, if one has.
     pub(crate) rule: Option<Arc<str>>,
     /// Where the database is.
@@ -100,6 +105,17 @@ pub(crate) trait Way: Send + Sync {
     /// Asks it, and waits.
     fn ask<'a>(&'a self, question: &'a Question)
     -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + 'a>>;
+
+    /// Who may ask like this.
+    fn asker(&self) -> Asker;
+}
+
+/// Sessions of one user at one database that began like this and have set this.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) whose: Whose,
+    pub(crate) beginning: Beginning,
+    pub(crate) settings: Arc<Settings>,
 }
 
 impl PartialEq for Question {
@@ -240,6 +256,11 @@ impl Question {
                 told.map_or(0, |told| told.text.len() + told.types.len()) + bound.len()
             }
         }
+    }
+
+    /// Who may ask it.
+    pub(super) fn asker(&self) -> Asker {
+        self.form.way.asker()
     }
 
     /// Asks it, and waits.

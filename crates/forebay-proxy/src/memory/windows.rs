@@ -59,6 +59,24 @@ impl Windows {
     }
 }
 
+impl Windows {
+    /// The comment by which a statement says so itself.
+    pub(super) fn as_hint(&self) -> String {
+        let mut hint = format!("/* ttl:{}", self.fresh.as_secs());
+        let others = [
+            ("stale", Some(self.stale).filter(|stale| !stale.is_zero())),
+            ("missing", self.missing),
+            ("away", Some(self.away).filter(|away| !away.is_zero())),
+        ];
+        for (name, window) in others {
+            if let Some(window) = window {
+                hint = format!("{hint} {name}:{}", window.as_secs());
+            }
+        }
+        hint + " */"
+    }
+}
+
 impl fmt::Display for Windows {
     /// Behind "are remembered".
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -272,34 +272,40 @@ pub(super) async fn learn_forms(
 
 /// Asks the catalog about a statement that is [due](Plan::is_due), on a connection of its own, when there is one.
 pub(crate) fn learn_beside(pool: Arc<Pool>, company: Arc<Company>, plan: Arc<Plan>) {
-    /// Nothing is known where it comes to nothing.
-    struct Due(Option<Arc<Plan>>);
+    tokio::spawn(async move { learn_apart(&pool, &company, &plan).await });
+}
 
-    impl Drop for Due {
+/// The same, and waits for it.
+///
+/// # Cancel safety
+/// Dropped, nothing is known of it.
+pub(super) async fn learn_apart(pool: &Pool, company: &Company, plan: &Arc<Plan>) {
+    /// Nothing is known where it comes to nothing.
+    struct Due<'a>(Option<&'a Plan>);
+
+    impl Drop for Due<'_> {
         fn drop(&mut self) {
-            if let Some(plan) = &self.0 {
+            if let Some(plan) = self.0 {
                 plan.learn(None, 0);
             }
         }
     }
 
-    tokio::spawn(async move {
-        let mut due = Due(Some(Arc::clone(&plan)));
-        let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
-            return;
-        };
-        let Ok(true) = set_as(&company, &mut server).await else {
-            return;
-        };
-        if let Ok(is_another) = learn(&company, &plan, &mut server).await {
-            due.0 = None;
-            if is_another {
-                pool.catalog_is_another();
-            }
-            server.lent.not_at_all();
-            pool.release(server);
+    let mut due = Due(Some(plan));
+    let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
+        return;
+    };
+    let Ok(true) = set_as(company, &mut server).await else {
+        return;
+    };
+    if let Ok(is_another) = learn(company, plan, &mut server).await {
+        due.0 = None;
+        if is_another {
+            pool.catalog_is_another();
         }
-    });
+        server.lent.not_at_all();
+        pool.release(server);
+    }
 }
 
 /// Brings a connection to what the company has set; whether that is so.

@@ -16,20 +16,25 @@ use super::filler;
 use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
-use crate::memory::question::{Question, Row, Way, Wording};
+use crate::memory::question::{Asker, Question, Row, Way, Wording};
 use crate::memory::{Said, Unanswered};
 use crate::pool::Pool;
 
 /// What it takes to ask what questions of one form ask.
 pub(crate) struct Fill {
     /// Memory keeps no pool that is gone.
-    pub(crate) pool: Weak<Pool>,
+    pool: Weak<Pool>,
     /// Those who ask are in it; what is remembered for them keeps it from nobody else.
-    pub(crate) company: Weak<Company>,
-    pub(crate) plan: Arc<Plan>,
+    company: Weak<Company>,
+    plan: Arc<Plan>,
+    asker: Asker,
 }
 
 impl Way for Fill {
+    fn asker(&self) -> Asker {
+        self.asker.clone()
+    }
+
     fn ask<'a>(
         &'a self,
         question: &'a Question,
@@ -88,6 +93,19 @@ impl Way for Fill {
 }
 
 impl Fill {
+    pub(crate) fn new(pool: &Arc<Pool>, company: &Arc<Company>, plan: &Arc<Plan>) -> Self {
+        Self {
+            pool: Arc::downgrade(pool),
+            company: Arc::downgrade(company),
+            plan: Arc::clone(plan),
+            asker: Asker {
+                whose: pool.whose().clone(),
+                beginning: company.beginning.clone(),
+                settings: Arc::clone(&company.settings),
+            },
+        }
+    }
+
     /// The one row of a table that its answer hangs on, of all of that table's.
     fn row(&self, of: &Of, question: &Question) -> Option<Row> {
         let given = match &question.wording {

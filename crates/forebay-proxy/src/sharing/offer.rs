@@ -26,11 +26,14 @@ use super::recourse::Recourse;
 use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
+use super::warming::warm;
 use crate::figures::Counting;
 use crate::last_answer::Remembrance;
 use crate::memory::question::{Common, Form, Question, Wording};
 use crate::memory::{Memory, Told, Windows};
+use crate::pool::Pool;
 use crate::server::Server;
+use crate::settings::Settings;
 use crate::state::State;
 use crate::statements::{Named, Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
 
@@ -63,6 +66,61 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Of a text that was sent as it is.
+    pub(super) fn of_text(text: &[u8], pool: &Pool, company: &Company) -> Option<Self> {
+        let (hints, caller) = hints_of(text);
+        Some(Self {
+            plan: plan_of(company, text)?,
+            statement: None,
+            hints,
+            caller: caller.map(|caller| pool.tops.callers.of(&name_of(caller))),
+            may_travel: !tells_a_moment(text),
+        })
+    }
+
+    /// Of a statement that is executed under these settings.
+    pub(super) fn of_statement(
+        statement: Arc<Statement>,
+        settings: &Arc<Settings>,
+        pool: &Pool,
+        company: &Company,
+    ) -> Option<Self> {
+        let text = text_of(statement.definition());
+        Some(Self {
+            may_travel: statement.was_prepared_under(settings) && !statement.names_a_moment(),
+            hints: statement.hints(),
+            plan: statement.plan(company.number, || plan_of(company, text))?,
+            caller: statement.caller(&pool.tops.callers).cloned(),
+            statement: Some(statement),
+        })
+    }
+
+    /// What memory is asked; none where there is nothing that it could have. The server may be at it for as long as `time` says.
+    pub(super) fn question(
+        &self,
+        asked: &Unit<'_>,
+        windows: Windows,
+        time: Option<Duration>,
+        pool: &Arc<Pool>,
+        company: &Arc<Company>,
+    ) -> Option<(Memory, Question)> {
+        let (memory, place) = pool.memory()?;
+        let plan = &self.plan;
+        let is_hinted = self.hints.ttl.is_some();
+        let common = Common {
+            company: company.number,
+            windows,
+            is_hinted,
+            // What a statement says itself is no rule's.
+            rule: plan.ruled.room.clone().filter(|_| !is_hinted),
+            place,
+            time,
+        };
+        let wording = wording_of(asked, self.statement.as_ref())?;
+        let form = company.form(plan, common, |common| Form::new(common, Fill::new(pool, company, plan)));
+        Some((memory, Question::new(form, wording, self.caller.clone())))
+    }
+
     /// Memory has no answer.
     pub(super) fn is_missed(&self) {
         self.plan.is_missed();
@@ -396,16 +454,7 @@ impl State {
     /// What is known of what is asked; none where that is nothing.
     pub(super) fn known(&self, company: &Arc<Company>, asked: &Unit<'_>) -> Option<Known> {
         match asked {
-            Unit::Simple(text) => {
-                let (hints, caller) = hints_of(text);
-                Some(Known {
-                    plan: plan_of(company, text)?,
-                    statement: None,
-                    hints,
-                    caller: caller.map(|caller| self.pool.tops.callers.of(&name_of(caller))),
-                    may_travel: !tells_a_moment(text),
-                })
-            }
+            Unit::Simple(text) => Known::of_text(text, &self.pool, company),
             Unit::Extended(extended) => {
                 let statement = match extended.definition {
                     Some(definition) => {
@@ -414,14 +463,7 @@ impl State {
                     }
                     None => Arc::clone(self.names.statement(extended.name)?),
                 };
-                let text = text_of(statement.definition());
-                Some(Known {
-                    may_travel: statement.was_prepared_under(&self.settings) && !statement.names_a_moment(),
-                    hints: statement.hints(),
-                    plan: statement.plan(company.number, || plan_of(company, text))?,
-                    caller: statement.caller(&self.pool.tops.callers).cloned(),
-                    statement: Some(statement),
-                })
+                Known::of_statement(statement, &self.settings, &self.pool, company)
             }
         }
     }
@@ -434,26 +476,7 @@ impl State {
         known: &Known,
         windows: Windows,
     ) -> Option<(Memory, Question)> {
-        let (memory, place) = self.pool.memory()?;
-        let plan = &known.plan;
-        let common = Common {
-            company: company.number,
-            windows,
-            // What a statement says itself is no rule's.
-            rule: known.hints.ttl.is_none().then(|| plan.ruled.room.clone()).flatten(),
-            place,
-            time: self.statement_timeout,
-        };
-        let wording = wording_of(asked, known.statement.as_ref())?;
-        let form = company.form(plan, common, |common| {
-            let fill = Fill {
-                pool: Arc::downgrade(&self.pool),
-                company: Arc::downgrade(company),
-                plan: Arc::clone(plan),
-            };
-            Form::new(common, fill)
-        });
-        Some((memory, Question::new(form, wording, known.caller.clone())))
+        known.question(asked, windows, self.statement_timeout, &self.pool, company)
     }
 
     /// Whether what is known of these tables may be told; none where nothing is to be remembered, either. Who may be told something while the database is
@@ -465,21 +488,9 @@ impl State {
         (!windows.away.is_zero() && self.pool.hears(tables, ANY_LAG)).then_some(false)
     }
 
-    /// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.
+    /// How old its answer may be; none where it is not to be remembered.
     pub(super) fn windows(&self, hints: &Hints, plan: &Plan) -> Option<Windows> {
-        if !self.pool.remembers() || plan.kind() != Some(Kind::Read) {
-            return None;
-        }
-        let by_hint = hints.ttl.map(|fresh| Windows {
-            fresh,
-            stale: hints.stale.unwrap_or_default(),
-            missing: hints.missing,
-            away: hints.away.unwrap_or_default(),
-            ..Windows::default()
-        });
-        by_hint
-            .or(plan.ruled.windows)
-            .filter(|windows| !windows.fresh.is_zero())
+        self.pool.remembers().then(|| windows_of(hints, plan)).flatten()
     }
 
     /// The client was answered just now, all that it has asked.
@@ -538,9 +549,27 @@ impl State {
             return Some(Arc::clone(company));
         }
         let company = self.pool.companies.of(&self.beginning, &self.settings)?;
+        warm(&self.pool, &company, self.statement_timeout);
         self.company = Some((Arc::clone(&self.settings), Arc::clone(&company)));
         Some(company)
     }
+}
+
+/// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.
+pub(super) fn windows_of(hints: &Hints, plan: &Plan) -> Option<Windows> {
+    if plan.kind() != Some(Kind::Read) {
+        return None;
+    }
+    let by_hint = hints.ttl.map(|fresh| Windows {
+        fresh,
+        stale: hints.stale.unwrap_or_default(),
+        missing: hints.missing,
+        away: hints.away.unwrap_or_default(),
+        ..Windows::default()
+    });
+    by_hint
+        .or(plan.ruled.windows)
+        .filter(|windows| !windows.fresh.is_zero())
 }
 
 /// What is asked, as it is asked for others.

@@ -352,6 +352,11 @@ impl Plan {
         is_due
     }
 
+    /// Somebody asks the catalog about it.
+    pub(crate) fn is_asked_about(&self) -> bool {
+        self.is_asked.load(Ordering::Acquire)
+    }
+
     /// What the catalog has said, in rows of this hash; none where it could not be asked. Whether it said something else before, though nobody has changed it
     /// through the proxy.
     pub(crate) fn learn(&self, found: Option<Found>, rows_hash: u64) -> bool {

@@ -21,6 +21,27 @@ pub(crate) enum Step {
     Execute,
 }
 
+impl Step {
+    const LETTERS: [(Self, char); 5] = [
+        (Self::Parse, 'P'),
+        (Self::DescribeStatement, 'S'),
+        (Self::Bind, 'B'),
+        (Self::DescribePortal, 'D'),
+        (Self::Execute, 'E'),
+    ];
+
+    /// By which it is written down.
+    pub(crate) fn letter(self) -> char {
+        let mut letters = Self::LETTERS.iter();
+        letters.find(|(step, _)| *step == self).expect("each has one").1
+    }
+
+    pub(crate) fn of_letter(letter: char) -> Option<Self> {
+        let mut letters = Self::LETTERS.iter();
+        letters.find(|(_, known)| *known == letter).map(|(step, _)| *step)
+    }
+}
+
 /// The messages of a statement by the extended protocol, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Steps {

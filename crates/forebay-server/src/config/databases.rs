@@ -197,6 +197,8 @@ pub struct ProxyOptions {
     pub rules: Arc<[Rule]>,
     /// Bytes for answers that are remembered; 0: none are.
     pub cache_memory: u64,
+    /// Where what is asked for most of it is written down.
+    pub warm_file: Option<PathBuf>,
     /// By what they are known to be old.
     pub invalidation: Invalidation,
     /// What can be used, and most probably is not what was meant.

@@ -47,6 +47,7 @@ impl Settings {
             ("rule", self.rule.is_some()),
             ("admin_users", self.admin_users.is_some()),
             ("cache_memory", self.cache_memory.is_some()),
+            ("warm_file", self.warm_file.is_some()),
             ("invalidate", self.invalidate.is_some()),
             ("max_lag", self.max_lag.is_some()),
             ("publication", self.publication.is_some()),
@@ -148,6 +149,9 @@ impl Settings {
         }
         let invalidation = self.invalidation(upstream.iter().chain(databases.values()))?;
         let cache_memory = self.cache_memory.map_or(0, |Size(bytes)| bytes as u64);
+        if cache_memory == 0 && self.warm_file.is_some() {
+            return Err(value("warm_file", "means something only with cache_memory"));
+        }
         Ok(Some(ProxyOptions {
             databases,
             upstream,
@@ -158,6 +162,7 @@ impl Settings {
             users: Arc::new(users::by_name(self.user.as_deref().unwrap_or_default())?),
             rules: rules::all(self.rule.as_deref().unwrap_or_default(), cache_memory, &invalidation)?,
             cache_memory,
+            warm_file: self.warm_file.clone(),
             invalidation,
             doubts: Vec::new(),
         }))

@@ -65,7 +65,7 @@ const OF_THE_DATABASE: [(&str, &str); 10] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 27] = [
+const OF_THE_PROXY: [(&str, &str); 28] = [
     ("upstream", "postgresql://app@127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("min_server_connections", "2"),
@@ -89,6 +89,7 @@ const OF_THE_PROXY: [(&str, &str); 27] = [
     ("max_user_connections", "12"),
     ("admin_users", "ann, bob@shop"),
     ("cache_memory", "2MiB"),
+    ("warm_file", "hot"),
     ("invalidate", "stream"),
     ("max_lag", "300ms"),
     ("publication", "told"),

@@ -665,7 +665,7 @@ fn nobody_is_told_what_was_changed_before_he_asked() {
 }
 
 /// What the console says of whoever asks it.
-fn status_of(client: &mut Client, name: &str) -> Option<String> {
+pub(crate) fn status_of(client: &mut Client, name: &str) -> Option<String> {
     let shown = client.query("SHOW FOREBAY STATUS").expect("shown");
     let row = shown.rows().into_iter().find(|row| row[0].as_deref() == Some(name));
     row.expect(name)[1].clone()
@@ -843,4 +843,25 @@ fn there_is_no_end_to_settings_that_are_remembered_for() {
                 .any(|row| row[0].as_deref() == Some("last_answered_by") && row[1].as_deref() == Some("cache"))
         });
     }
+}
+
+/// As programs do when they begin: what is set is asked for while the next message comes.
+#[test]
+fn what_is_prepared_right_behind_a_setting_is_remembered() {
+    let reloadable = remembering("");
+    let mut admin = at(reloadable.proxy.address());
+    admin.run("CREATE TABLE set_first (n int)");
+    admin.run("INSERT INTO set_first VALUES (1)");
+    for work_mem in 100..120 {
+        let mut client = at(reloadable.proxy.address());
+        client.run(&format!("SET work_mem = {work_mem}"));
+        let sql = "SELECT n + $1::int /* ttl:3600 */ FROM set_first";
+        client.pipeline(&[parse("one", sql)]).expect("prepared");
+        until("it is remembered", || {
+            let run = client.pipeline(&[bind("", "one", &["1"]), execute("", 0)]);
+            assert_eq!(run.value().as_deref(), Some("2"));
+            status_of(&mut client, "last_answered_by").as_deref() == Some("cache")
+        });
+    }
+    admin.run("DROP TABLE set_first");
 }

@@ -143,7 +143,7 @@ impl Stage {
     }
 }
 
-fn connect(address: SocketAddr, user: &str, database: &str) -> Client {
+pub(crate) fn connect(address: SocketAddr, user: &str, database: &str) -> Client {
     Client::connect_with(address, &[("user", user), ("database", database)]).expect("let in")
 }
 
