@@ -216,6 +216,7 @@ impl Console {
                 ("cache_bytes", counts.bytes.to_string()),
                 ("cache_max_bytes", counts.max_bytes.to_string()),
                 ("cache_told_while_away", counts.away.to_string()),
+                ("cache_warmed", counts.warmed.to_string()),
                 ("cache_invalidation", memory.invalidation().to_string()),
             ] {
                 rows.add([some(name), some(value)]);

@@ -56,6 +56,7 @@ mod statements;
 mod upstream;
 mod watching;
 mod welcome;
+mod whose;
 
 pub use self::clients::Clients;
 pub use self::counters::Counted;

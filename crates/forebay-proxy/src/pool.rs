@@ -33,6 +33,7 @@ pub use crate::sharing::rules::{Doubt, Rule, StatementForm, TableName};
 pub use crate::sharing::terms::Sharing;
 use crate::statements::Statements;
 use crate::welcome::{Welcome, Welcomes};
+use crate::whose::Whose;
 
 /// For how long a client has a server connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -190,15 +191,6 @@ pub(crate) struct Pool {
     /// Of all databases.
     pub(crate) tops: Arc<Tops>,
     away: Arc<Away>,
-}
-
-/// Whose connections a pool has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Whose {
-    /// Who he is there.
-    pub(crate) user: Arc<str>,
-    /// What clients call the database.
-    pub(crate) database: Arc<str>,
 }
 
 /// What somebody gets who has a place for a connection.

@@ -9,7 +9,7 @@ use forebay_sql::begins_read_committed;
 use crate::memory::does::Does;
 use crate::memory::watch::{Course, Watch};
 use crate::sharing::carrier::learn_beside;
-use crate::sharing::offer::plan_of;
+use crate::sharing::known::plan_of;
 use crate::sharing::plan::{Kind, Plan};
 use crate::sharing::restriction::Given;
 use crate::state::State;

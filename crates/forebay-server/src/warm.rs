@@ -107,7 +107,11 @@ fn replace(path: &Path, questions: &[HotQuestion]) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
     let mut out = BufWriter::new(file);
     writeln!(out, "{HEADER}")?;
     for question in questions {

@@ -339,12 +339,12 @@ mod tests {
     use std::pin::Pin;
 
     use super::*;
-    use crate::memory::does::{Changed, Rows};
     use crate::beginning::Beginning;
+    use crate::memory::does::{Changed, Rows};
     use crate::memory::question::{Asker, Common, Form, Question, Row, Way, Wording};
     use crate::memory::{Invalidation, Said, Told, Unanswered, Windows};
-    use crate::pool::Whose;
     use crate::sharing::ask::Answer;
+    use crate::whose::Whose;
 
     /// An answer about the row 5 of the table t.
     struct Five;

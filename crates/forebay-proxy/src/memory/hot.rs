@@ -97,7 +97,9 @@ impl HotQuestion {
                 // Behind the text, its end and the count.
                 let types = statement.definition().get(text.len() + 3..)?.chunks_exact(4);
                 let bound = Executed {
-                    types: types.map(|oid| u32::from_be_bytes(oid.try_into().expect("four"))).collect(),
+                    types: types
+                        .map(|oid| u32::from_be_bytes(oid.try_into().expect("four")))
+                        .collect(),
                     values: BASE64.encode(bound),
                     messages: steps.iter().map(Step::letter).collect(),
                 };
@@ -108,7 +110,10 @@ impl HotQuestion {
             user: whose.user.to_string(),
             database: whose.database.to_string(),
             began: beginning.settings().to_vec(),
-            set: settings.all().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            set: settings
+                .all()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
             text,
             bound,
         };
@@ -172,7 +177,10 @@ impl Awaited {
 
     /// Those of this asker, who has come, most used first.
     pub(super) fn take(&mut self, asker: &Asker) -> Vec<HotQuestion> {
-        let mut taken: Vec<_> = self.questions.extract_if(.., |question| question.is_of(asker)).collect();
+        let mut taken: Vec<_> = self
+            .questions
+            .extract_if(.., |question| question.is_of(asker))
+            .collect();
         taken.sort_by(|one, other| other.uses.total_cmp(&one.uses));
         taken
     }
@@ -185,7 +193,10 @@ impl Awaited {
     pub(super) fn with(&self, mut hot: Vec<HotQuestion>, most: usize) -> Vec<HotQuestion> {
         let known: HashSet<Asked> = hot.iter().map(|question| question.asked.clone()).collect();
         let left = (-self.since.elapsed().as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2();
-        let awaited = self.questions.iter().filter(|question| !known.contains(&question.asked));
+        let awaited = self
+            .questions
+            .iter()
+            .filter(|question| !known.contains(&question.asked));
         hot.extend(awaited.map(|question| HotQuestion {
             uses: question.uses * left,
             asked: question.asked.clone(),
@@ -224,7 +235,10 @@ mod tests {
 
     #[test]
     fn no_value_is_shown() {
-        assert_eq!(format!("{:?}", hot("SELECT 'secret'", 1.0)), "HotQuestion { uses: 1.0, .. }");
+        assert_eq!(
+            format!("{:?}", hot("SELECT 'secret'", 1.0)),
+            "HotQuestion { uses: 1.0, .. }"
+        );
     }
 
     #[test]
@@ -237,7 +251,11 @@ mod tests {
         let executed = |values: &str, messages: &str| {
             let mut hot = hot("SELECT $1", 1.0);
             let (types, values, messages) = (vec![23], values.to_owned(), messages.to_owned());
-            hot.asked.bound = Some(Executed { types, values, messages });
+            hot.asked.bound = Some(Executed {
+                types,
+                values,
+                messages,
+            });
             hot
         };
         assert!(hot("SELECT 1\0", 1.0).messages().is_none());

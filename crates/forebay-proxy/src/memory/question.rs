@@ -16,10 +16,10 @@ use parking_lot::Mutex;
 use super::windows::Windows;
 use crate::beginning::Beginning;
 use crate::figures::Counting;
-use crate::pool::Whose;
 use crate::settings::Settings;
 use crate::sharing::unit::Steps;
 use crate::statements::Statement;
+use crate::whose::Whose;
 
 /// The server's answer is nothing to be remembered: an error, or none at all.
 #[derive(Debug, Clone, Copy)]

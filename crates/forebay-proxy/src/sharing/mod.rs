@@ -26,6 +26,7 @@ mod forms;
 mod inside;
 pub(crate) mod job;
 pub(crate) mod joint;
+pub(crate) mod known;
 pub(crate) mod learning;
 pub(crate) mod line;
 pub(crate) mod offer;

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::carrier::learn_apart;
 use super::company::Company;
-use super::offer::{Known, windows_of};
+use super::known::{Known, windows_of};
 use super::plan::Kind;
 use super::unit::{Unit, unit};
 use crate::memory::question::Question;

@@ -152,7 +152,11 @@ fn a_rule_is_of_its_statement_however_it_is_written_and_counts_it() {
     let number = |text: &Option<String>| text.as_deref().expect("a number").parse::<u64>().expect("a number");
     let shared_of = |admin: &mut Client| -> u64 {
         let shown = admin.query("SHOW FOREBAY SHARING").expect("shown").rows();
-        let is_of_it = |row: &&Row| row[2].as_deref().is_some_and(|text| text.to_lowercase().starts_with("select day"));
+        let is_of_it = |row: &&Row| {
+            row[2]
+                .as_deref()
+                .is_some_and(|text| text.to_lowercase().starts_with("select day"))
+        };
         shown.iter().filter(is_of_it).map(|row| number(&row[3])).sum()
     };
     // What is quick goes together, and where the machine is busy it is found to be that at another time.

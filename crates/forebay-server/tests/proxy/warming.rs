@@ -49,8 +49,11 @@ fn asks_memory(client: &mut Client, ask: impl Fn(&mut Client) -> Option<String>)
     told
 }
 
-/// The ways to ask, in turn, and how each is told from the others.
-fn ways() -> Vec<Box<dyn Fn(&mut Client) -> Option<String>>> {
+/// A way to ask, and what it is answered.
+type Way = Box<dyn Fn(&mut Client) -> Option<String>>;
+
+/// Each is told from the others.
+fn ways() -> Vec<Way> {
     let executed = |value: &'static str| {
         move |client: &mut Client| {
             let run = client.pipeline(&[bind("", "one", &[value]), describe(b'P', ""), execute("", 0)]);
@@ -174,7 +177,10 @@ fn what_is_not_claimed_stays_written_and_what_cannot_be_asked_any_more_is_let_be
     text += "{}\n";
     let like = lines_of(&file).pop().unwrap();
     text += &(like.replace("SELECT", "SELECT 1; SELECT") + "\n");
-    text += &(like.replace("}", ",\"bound\":{\"types\":[],\"values\":\"AAAA\",\"messages\":\"EBP\"}}") + "\n");
+    text += &(like.replace(
+        "}",
+        ",\"bound\":{\"types\":[],\"values\":\"AAAA\",\"messages\":\"EBP\"}}",
+    ) + "\n");
     fs::write(&file, text).unwrap();
     reloadable.proxy.restart().unwrap();
     let mut client = who(reloadable.proxy.address(), "trusted", "321kB");
@@ -239,7 +245,9 @@ fn what_rules_have_forgotten_is_asked_anew() {
     server.run("UPDATE warm_kept SET n = 2");
     reloadable.reload(DONE);
     assert_eq!(client.ask(ask), "1");
-    reloadable.place(&text("[[rule]]\nname = \"other\"\ntable = \"warm_other\"\nfresh = \"1h\"\n"));
+    reloadable.place(&text(
+        "[[rule]]\nname = \"other\"\ntable = \"warm_other\"\nfresh = \"1h\"\n",
+    ));
     reloadable.reload(DONE);
     client.run("SELECT 1");
     until("it is asked anew", || warmed(&reloadable.proxy) == 1);
