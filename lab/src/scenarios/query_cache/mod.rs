@@ -16,7 +16,7 @@ use self::entries::{BESIDE, ENTRIES, EntriesTrial};
 use self::load::{Ask, LoadTrial};
 use self::search::{Far, SEARCH, SearchTrial};
 use self::stampede::{LONGEST_WAIT, QUERIES, STAMPEDE, StampedeTrial};
-use self::stream::{FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, Told, UNHEARD, WRITERS, WritersTrial};
+use self::stream::{Ears, FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, RECEIVER, Told, UNHEARD, WRITERS, WritersTrial};
 use super::proxy::system::{PGPOOL_REMEMBERS, System, present};
 use super::server::{build, postgres_version};
 use crate::closed_loop::LATENCY_P99;
@@ -55,11 +55,13 @@ impl Scenario for QueryCache {
             "tokio-postgres over loopback TCP, two threads of the lab's; clients, proxy and server share the machine, 100 server connections.\n\
              point read: a row of 1,000 by its key, prepared. 10 ms query: one of ten sums over a table, sized to take the server about that.\n\
              empty query: a text with nothing in it, which each proxy sends to the server. All answers are known before a turn begins.\n\
-             {STAMPEDE}: a query of about 100 ms that nobody has asked; how often the server was asked, and the longest wait beside one alone.\n\
+             {STAMPEDE}: a query of about 100 ms that nobody has asked; how often the server was asked, and the longest wait beside one alone; and beside\n\
+             that the longest wait of the same clients for the same key once it is known: what all of them cost whoever has the answer.\n\
              {FOREIGN}: until when a reader who asks on and on is told what was before it, from its acknowledgement; all of the way is in it.\n\
              {SEARCH}: the traffic of cold-start over 10,000 rows, 100 callers for ten seconds; straight they share eight connections.\n\
              {ENTRIES}: the proxy's resident memory before and behind that, by what these take beyond what answers and parameters are long.\n\
-             {WRITERS}: pgbench straight at a server whose four tables a proxy listens to, beside a server like it ({UNHEARD}).\n\
+             {WRITERS}: pgbench straight at a server whose four tables a proxy listens to, beside servers like it: one that tells PostgreSQL's own\n\
+             receiver the same, which throws it away ({RECEIVER}), and one that tells nobody ({UNHEARD}).\n\
              limit: PostgreSQL itself. {FORGETS}: the same program without --cache-memory. {PGPOOL_REMEMBERS}: memory_cache_enabled, shmem."
         )
     }
@@ -141,14 +143,13 @@ impl Scenario for QueryCache {
         std::fs::write(&config, text).map_err(Failure::system("place the proxy's configuration"))?;
         let proxy = System::forebay_told(FOREBAY, &program, &config)?;
         let told = Rc::new(Told { server, proxy });
-        let unheard = Rc::new(logging()?);
         trials.push(Box::new(FreshTrial { told: Rc::clone(&told) }));
-        for told in [Some(told), None] {
-            trials.push(Box::new(WritersTrial {
-                told,
-                unheard: Rc::clone(&unheard),
-                is_filled: false,
-            }));
+        for ears in [
+            Ears::Proxy(told),
+            Ears::Receiver(logging()?, None),
+            Ears::None(logging()?),
+        ] {
+            trials.push(Box::new(WritersTrial { ears, is_filled: false }));
         }
         Ok(trials)
     }

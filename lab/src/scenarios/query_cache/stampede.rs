@@ -1,19 +1,23 @@
 //! A thousand clients who ask for the same at once, which nobody has asked before.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Statement};
 
 use super::super::proxy::system::{PGPOOL_REMEMBERING_CLIENTS, PGPOOL_REMEMBERS, System};
 use super::load::{SUM, connect, fill, rows_for};
 use crate::failure::Failure;
 use crate::measurement::Reading;
-use crate::scenario::{Stage, Trial};
+use crate::scenario::{LIMIT, Stage, Trial};
 
 pub(super) const STAMPEDE: &str = "1,000 clients, one cold key of 100 ms";
 pub(super) const QUERIES: &str = "queries";
 pub(super) const LONGEST_WAIT: &str = "longest wait ÷ one alone";
+
+/// The same once it is known.
+const KNOWN_WAIT: &str = "longest wait, known key ÷ one alone";
 
 const CLIENTS: usize = 1_000;
 /// In a turn that only shows that it works.
@@ -30,6 +34,37 @@ pub(super) struct StampedeTrial {
 async fn asked(admin: &Client) -> Result<i64, Failure> {
     let count = "SELECT CAST(coalesce(sum(calls), 0) AS int8) FROM pg_stat_statements WHERE query LIKE '%FROM ware_sold s JOIN ware%'";
     Ok(admin.query_one(count, &[]).await?.get(0))
+}
+
+type Clients = Vec<Arc<(Client, Statement)>>;
+
+/// How long the last one waits when all ask this at once.
+async fn longest_wait(clients: &Clients, rows: i64, number: i32) -> Result<Duration, Failure> {
+    let begun = Instant::now();
+    let tasks: Vec<_> = clients
+        .iter()
+        .map(|client| {
+            let client = Arc::clone(client);
+            tokio::spawn(async move {
+                let (client, statement) = &*client;
+                let row = client.query_one(statement, &[&rows, &number]).await?;
+                let told: i64 = row.get(0);
+                let wait = begun.elapsed();
+                let is_right = told == rows + i64::from(number);
+                is_right
+                    .then_some(wait)
+                    .ok_or_else(|| Failure::Wrong(format!("{number} was told {told}")))
+            })
+        })
+        .collect();
+    let mut longest = Duration::ZERO;
+    for task in tasks {
+        let wait = task
+            .await
+            .map_err(|error| Failure::Wrong(format!("a client has ended: {error}")))?;
+        longest = longest.max(wait?);
+    }
+    Ok(longest)
 }
 
 impl Trial for StampedeTrial {
@@ -73,34 +108,19 @@ impl Trial for StampedeTrial {
             self.asked += 1;
             let before = asked(&admin).await?;
             let number = self.asked;
-            let begun = Instant::now();
-            let tasks: Vec<_> = clients
-                .into_iter()
-                .map(|(client, statement)| {
-                    tokio::spawn(async move {
-                        let row = client.query_one(&statement, &[&rows, &number]).await?;
-                        let told: i64 = row.get(0);
-                        let is_right = told == rows + i64::from(number);
-                        let wait = begun.elapsed();
-                        drop(client);
-                        is_right
-                            .then_some(wait)
-                            .ok_or_else(|| Failure::Wrong(format!("{number} was told {told}")))
-                    })
-                })
-                .collect();
-            let mut longest = Duration::ZERO;
-            for task in tasks {
-                let wait = task
-                    .await
-                    .map_err(|error| Failure::Wrong(format!("a client has ended: {error}")))?;
-                longest = longest.max(wait?);
-            }
+            let clients: Clients = clients.into_iter().map(Arc::new).collect();
+            let longest = longest_wait(&clients, rows, number).await?;
             let queries = asked(&admin).await? - before;
-            Ok(vec![
-                Reading::new(LONGEST_WAIT, "times", longest.as_secs_f64() / alone.as_secs_f64()),
+            let of_one = |longest: Duration| longest.as_secs_f64() / alone.as_secs_f64();
+            let mut readings = vec![
+                Reading::new(LONGEST_WAIT, "times", of_one(longest)),
                 Reading::new(QUERIES, "queries", queries as f64),
-            ])
+            ];
+            if self.system.name != LIMIT {
+                let known = longest_wait(&clients, rows, number).await?;
+                readings.push(Reading::new(KNOWN_WAIT, "times", of_one(known)));
+            }
+            Ok(readings)
         })
     }
 }

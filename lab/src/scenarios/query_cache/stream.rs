@@ -20,6 +20,9 @@ pub(super) const WRITERS: &str = "TPC-B straight, 8 clients";
 /// The same server, and nobody who listens.
 pub(super) const UNHEARD: &str = "nobody listens";
 
+/// The same server, where it is told to somebody who throws it away: what the server itself takes for that.
+pub(super) const RECEIVER: &str = "pg_recvlogical";
+
 /// What the proxy is told, behind its upstream.
 pub(super) const LISTENS: &str = "cache_memory = \"64MiB\"\ninvalidate = \"stream\"\nmax_server_connections = 20\n";
 
@@ -137,19 +140,52 @@ async fn until_remembered(client: &tokio_postgres::Client, text: &str) -> Result
     Err(Failure::Wrong(format!("{text} is not remembered")))
 }
 
+/// Who listens to a server while others write.
+pub(super) enum Ears {
+    /// The proxy.
+    Proxy(Rc<Told>),
+    /// PostgreSQL's own receiver, which throws away what it is told, from when the tables are there.
+    Receiver(testbed::Postgres, Option<testbed::Process>),
+    /// Nobody.
+    None(testbed::Postgres),
+}
+
 /// What it costs those who write past the proxy.
 pub(super) struct WritersTrial {
-    /// None: nobody listens, and there is a server like the other.
-    pub(super) told: Option<Rc<Told>>,
-    pub(super) unheard: Rc<testbed::Postgres>,
+    pub(super) ears: Ears,
     pub(super) is_filled: bool,
+}
+
+/// PostgreSQL's own receiver of this server's stream, which has the same told as a proxy.
+fn receiver(pgbench: &Pgbench, url: &str) -> Result<testbed::Process, Failure> {
+    pgbench.psql(url, "CREATE PUBLICATION heard FOR ALL TABLES")?;
+    let slot = "SELECT pg_create_logical_replication_slot('heard', 'pgoutput')";
+    pgbench.psql(url, slot)?;
+    let arguments = [
+        "--dbname",
+        url,
+        "--slot=heard",
+        "--start",
+        "--file=/dev/null",
+        "--option=proto_version=1",
+        "--option=publication_names=heard",
+    ];
+    let receiver = testbed::Program::new("pg_recvlogical", arguments).start()?;
+    let begun = Instant::now();
+    while begun.elapsed() < REMEMBERED_WITHIN {
+        if pgbench.psql(url, "SELECT active FROM pg_replication_slots")?.trim() == "t" {
+            return Ok(receiver);
+        }
+    }
+    Err(Failure::Wrong("pg_recvlogical does not listen".to_owned()))
 }
 
 impl Trial for WritersTrial {
     fn system(&self) -> &str {
-        match self.told {
-            Some(_) => FOREBAY,
-            None => UNHEARD,
+        match self.ears {
+            Ears::Proxy(_) => FOREBAY,
+            Ears::Receiver(..) => RECEIVER,
+            Ears::None(_) => UNHEARD,
         }
     }
 
@@ -159,9 +195,9 @@ impl Trial for WritersTrial {
 
     fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
         let pgbench = Pgbench::find(stage.folder)?;
-        let url = match &self.told {
-            Some(told) => told.server.url(),
-            None => self.unheard.url(),
+        let url = match &self.ears {
+            Ears::Proxy(told) => told.server.url(),
+            Ears::Receiver(server, _) | Ears::None(server) => server.url(),
         };
         if !self.is_filled {
             pgbench.fill(&url, if stage.effort.meaningful { 10 } else { 1 })?;
@@ -169,7 +205,10 @@ impl Trial for WritersTrial {
             pgbench.psql(&url, "ALTER TABLE pgbench_history REPLICA IDENTITY FULL")?;
             self.is_filled = true;
         }
-        if let Some(told) = &self.told {
+        if let Ears::Receiver(_, receiving @ None) = &mut self.ears {
+            *receiving = Some(receiver(&pgbench, &url)?);
+        }
+        if let Ears::Proxy(told) = &self.ears {
             crate::closed_loop::two_workers()?.block_on(async {
                 let reader = connect(&told.proxy.url).await?;
                 for text in [
