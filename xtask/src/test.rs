@@ -309,7 +309,10 @@ fn ten_minutes_of_remembered_answers() -> Outcome {
     let test = REMEMBERED
         .iter()
         .fold(test, |test, (name, value)| test.set(name, value));
-    run_tests(&test, &["freshness::", "by_row::", "judged::", "followed::", "--nocapture"])
+    run_tests(
+        &test,
+        &["freshness::", "by_row::", "judged::", "followed::", "--nocapture"],
+    )
 }
 
 /// Caches of several processes, of a seed that they print: what one has invalidated no other serves after the bound.

@@ -326,8 +326,10 @@ where
         self
     }
 
-    /// The runtime that flights run in. Default: the one that the get which begins them is polled in. Name one where callers
-    /// live in several runtimes, so that none of them depends on another's being driven.
+    /// The runtime that flights run in, and what tells tiers and other processes. Default: the one that the get which begins them is polled in, or the
+    /// change. Name one where callers live in several runtimes, so that none of them depends on another's being driven. Without one, what was changed
+    /// where there is no runtime, or in one that ends before it was told, is told once the cache is used in another: by a fetch, by a change, by some of
+    /// the hits, or when others are heard.
     pub fn runtime(mut self, runtime: Handle) -> Self {
         self.runtime = Some(runtime);
         self
@@ -421,7 +423,9 @@ where
             let settled = when_settled(&tiers, &source);
             Own(Arc::new(Outbox::new(Arc::clone(&carrier.backplane), bounds, settled)))
         });
+        let samples = hot.is_some() || !tiers.is_empty() || outbox.is_some();
         let core = Core {
+            samples,
             store: Store::new(self.capacity),
             flights: Flights::new(FLIGHT_SHARDS, self.max_fetches_per_key, self.max_flights),
             turns: self.max_fetches.map(Turns::new),

@@ -55,6 +55,8 @@ pub(super) struct Core<K, V, E> {
     pub(super) hits: Hits,
     pub(super) events: Teller<K>,
     pub(super) hot: Option<Mutex<Hot<K>>>,
+    /// Some uses are looked at.
+    pub(super) samples: bool,
     /// Whether the task that publishes metrics has begun.
     pub(super) publishes: AtomicBool,
 }
@@ -189,6 +191,8 @@ where
 impl<K, V, E> Core<K, V, E>
 where
     K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
 {
     /// A lookup was answered from memory.
     #[inline]
@@ -218,7 +222,7 @@ where
     where
         Q: ToOwned<Owned = K> + ?Sized,
     {
-        if self.hot.is_some() && hot::sampled() {
+        if self.samples && hot::sampled() {
             self.record_use(key);
         }
     }
@@ -228,6 +232,7 @@ where
     where
         Q: ToOwned<Owned = K> + ?Sized,
     {
+        self.deliver();
         // A use more or less is not worth a wait.
         if let Some(mut hot) = self.hot.as_ref().and_then(|hot| hot.try_lock()) {
             hot.record(&key.to_owned(), self.time.now());

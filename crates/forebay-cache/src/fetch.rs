@@ -88,6 +88,7 @@ where
         }
         self.publish();
         self.listen();
+        self.deliver();
         let asks_tiers = || legs.iter().any(|leg| leg.by_tiers != ByTiers::No) || self.tiers.lease_for().is_some();
         if self.tiers.is_empty() || !asks_tiers() {
             return self.to_the_source(legs);
@@ -128,13 +129,24 @@ where
         let good_enough: Vec<_> = travelling
             .legs
             .iter()
-            .map(|leg| self.good_enough(leg, asks(&leg).then(|| found.next()).flatten()??, asked))
+            .map(|leg| match asks(&leg).then(|| found.next()).flatten().flatten() {
+                Some(found) => self.good_enough(leg, found, asked).unwrap_or(Copy::None),
+                None => Copy::None,
+            })
             .collect();
         let mut rest = Vec::new();
         for (leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
-            let Some((record, state)) = landing else {
-                rest.push(leg);
-                continue;
+            let (record, state) = match landing {
+                Copy::Lands(record, state) => (record, state),
+                Copy::Rescues(record) => {
+                    self.keep_to_rescue(&leg, record);
+                    rest.push(leg);
+                    continue;
+                }
+                Copy::None => {
+                    rest.push(leg);
+                    continue;
+                }
             };
             count(&self.counters.flights_by_tier);
             let fetched_at_ms = record.fetched_at_ms();
@@ -212,9 +224,9 @@ where
         }
     }
 
-    /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
+    /// A tier's copy as an entry, if it will do, or at least for when the source fails. If that cannot be told, because the user's rule panics, the source is asked.
     /// One of a tier that others do not change is as it was when it was fetched: what they have changed since may not have been heard.
-    fn good_enough(&self, leg: &Leg<K, V, E>, found: Found<V>, asked: Asked) -> Option<(Record<V>, State)> {
+    fn good_enough(&self, leg: &Leg<K, V, E>, found: Found<V>, asked: Asked) -> Option<Copy<V>> {
         let Found { kept, is_shared } = found;
         let fetched_at_ms = self.time.read_off_the_wall(kept.fetched_at);
         let mut record = self.record(leg.hash, kept.value, kept.details, fetched_at_ms, asked.since);
@@ -222,19 +234,42 @@ where
             record = self.learnt(record, asked);
         }
         let now_ms = self.time.now();
+        // What memory has may be newer, though it is not served any more.
+        let in_memory = || self.store.peek(leg.hash, &leg.key, Record::fetched_at_ms);
+        let known_ms = catch_unwind(AssertUnwindSafe(in_memory)).ok()?;
+        if known_ms.is_some_and(|known_ms| is_newer(known_ms, fetched_at_ms, now_ms)) {
+            return None;
+        }
         let standing = || record.standing(now_ms, &self.terms);
         let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
         let state = match (leg.by_tiers, standing.staleness) {
             (ByTiers::Any, Staleness::Fresh) => State::Fetched,
             (ByTiers::Any, Staleness::Stale) => State::Stale,
-            (ByTiers::NewerThan(known_ms), Staleness::Fresh)
-                if fetched_at_ms > known_ms.saturating_add(apart_ms(now_ms.saturating_sub(known_ms))) =>
-            {
+            (ByTiers::NewerThan(known_ms), Staleness::Fresh) if is_newer(fetched_at_ms, known_ms, now_ms) => {
                 State::Fetched
             }
+            (ByTiers::Any, Staleness::Expired) if standing.rescues => return Some(Copy::Rescues(record)),
             _ => return None,
         };
-        Some((record, state))
+        Some(Copy::Lands(record, state))
+    }
+
+    /// Keeps an expired copy for when the source fails, if memory has nothing of the key and nobody has changed it meanwhile.
+    fn keep_to_rescue(&self, leg: &Leg<K, V, E>, record: Record<V>) {
+        let Leg { hash, key, flight, .. } = leg;
+        // The user's code, on both sides.
+        quietly(|| {
+            let weight = self.weigh(key, record.value(), record.weight());
+            let mut entry = Some((key.clone(), record));
+            let kept = self.flights.while_it_flies(*hash, flight, || {
+                let has_none = self.store.peek(*hash, key, |_| ()).is_none();
+                has_none.then(|| self.shelve(*hash, key, weight, &mut entry))
+            });
+            drop(entry);
+            if let Some(shelved) = kept.flatten() {
+                self.shelved(*hash, shelved);
+            }
+        });
     }
 
     pub(super) fn asked(&self) -> Asked {
@@ -264,7 +299,7 @@ where
                 count(&self.counters.refreshes);
                 self.depart(vec![Leg::new(hash, key, &flight, ByTiers::NewerThan(known_ms))]);
             }
-            // It will end what was claimed.
+            // It ends what was claimed, whatever it brings.
             Begun::InTheAir => {}
             Begun::Full => {
                 self.store.peek(hash, &key, Record::unclaim);
@@ -289,7 +324,8 @@ where
         };
         let runtime = self.runtime();
         let trip = Trip { legs, runtime };
-        if let Some(trip) = turns.ask(trip.number(), trip.waiters(), trip)
+        trip.is_in_line();
+        if let Some(trip) = turns.ask(trip.number(), trip, Trip::waiters)
             && !self.go_with_turn(trip)
         {
             self.next_turn();
@@ -359,8 +395,7 @@ where
             let holds = || landed.tagged.as_ref().is_none_or(|tagged| tagged.holds());
             self.flights.land(*hash, flight, || {
                 if !holds() {
-                    // What is known may still be served, of other tags, and has yet to be refreshed.
-                    self.store.peek(*hash, key, Record::unclaim);
+                    // What is known may still be served, of other tags.
                     return None;
                 }
                 let filled = for_tiers
@@ -396,6 +431,7 @@ where
             }
             None => {
                 count(&self.counters.late_dropped);
+                self.came_to_nothing(leg);
                 self.end_lease(leg);
                 None
             }
@@ -416,19 +452,31 @@ where
         });
     }
 
+    /// What a flight has brought is kept nowhere, as something newer is known: what was claimed for it has yet to be fetched.
+    fn came_to_nothing(&self, leg: &Leg<K, V, E>) {
+        quietly(|| {
+            self.store.peek(leg.hash, &leg.key, Record::unclaim);
+        });
+    }
+
     /// A flight's end without one.
     fn land_error(&self, leg: &Leg<K, V, E>, error: CacheError<E>) {
         count(&self.counters.failures);
         self.end_lease(leg);
         let mut now_ms = None;
         quietly(|| now_ms = Some(self.time.now()));
+        let mut is_told = false;
         quietly(|| {
-            self.flights.fail(leg.hash, &leg.flight, || {
+            let told = self.flights.fail(leg.hash, &leg.flight, || {
                 let now_ms = now_ms?;
                 let failed = |record: &Record<V>| record.failed(now_ms, &self.terms);
                 self.store.peek(leg.hash, &leg.key, failed)
             });
+            is_told = told.flatten().is_some();
         });
+        if !is_told {
+            self.came_to_nothing(leg);
+        }
         self.events.tell(|| Event::Failed { key: leg.key.clone() });
         leg.flight.end(Err(error));
     }
@@ -439,10 +487,19 @@ where
         let called_off = unwanted() && self.flights.abandon_superseded(leg.hash, &leg.flight, unwanted);
         if called_off {
             count(&self.counters.called_off);
+            self.came_to_nothing(leg);
             self.end_lease(leg);
         }
         called_off
     }
+}
+
+/// What a tier's copy is good for.
+enum Copy<V> {
+    Lands(Record<V>, State),
+    /// It is expired, and better than nothing.
+    Rescues(Record<V>),
+    None,
 }
 
 /// How soon a tier is asked again whether another process has brought a value, at first and at last.
@@ -460,6 +517,11 @@ pub(super) struct Asked {
 /// which lags by up to 10 ms, copies by the wall clock, which is slewed by up to 500 ppm.
 fn apart_ms(age_ms: u64) -> u64 {
     20 + age_ms / 1_000
+}
+
+/// Whether what was fetched then is surely newer than that.
+fn is_newer(at_ms: u64, than_ms: u64, now_ms: u64) -> bool {
+    at_ms > than_ms.saturating_add(apart_ms(now_ms.saturating_sub(than_ms)))
 }
 
 fn panicked<E>(panic: Box<dyn Any + Send>) -> CacheError<E> {

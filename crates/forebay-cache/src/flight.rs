@@ -5,7 +5,7 @@
 //!
 //! Does not know sources, keys or other flights, of the same key neither.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
@@ -41,6 +41,8 @@ pub(super) struct Flight<V, E> {
     waiting: AtomicUsize,
     /// Whether it is wanted though nobody waits: a refresh.
     background: AtomicBool,
+    /// The number under which it waits for its turn.
+    in_line_as: AtomicU64,
     outcome: OnceLock<Result<Landed<V>, Failed<E>>>,
     ended: Notify,
 }
@@ -69,14 +71,15 @@ impl<V, E> Flight<V, E> {
             id: waits::new_id(),
             waiting: AtomicUsize::new(0),
             background: AtomicBool::new(background),
+            in_line_as: AtomicU64::new(number),
             outcome: OnceLock::new(),
             ended: Notify::new(),
         }
     }
 
-    /// One more waits. Under the shard's lock. Returns how many do.
-    pub(super) fn join(&self) -> usize {
-        self.waiting.fetch_add(1, Ordering::Relaxed) + 1
+    /// One more waits. Under the shard's lock.
+    pub(super) fn join(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One waits no more. Under the shard's lock, unless it has ended. Returns how many do.
@@ -87,6 +90,16 @@ impl<V, E> Flight<V, E> {
     /// How many wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// The number under which it waits for its turn, if it does.
+    pub(super) fn in_line_as(&self) -> u64 {
+        self.in_line_as.load(Ordering::Acquire)
+    }
+
+    /// From now on that is this one.
+    pub(super) fn is_in_line_as(&self, number: u64) {
+        self.in_line_as.store(number, Ordering::Release);
     }
 
     pub(super) fn background(&self) -> bool {

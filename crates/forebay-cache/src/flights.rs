@@ -2,7 +2,7 @@
 //!
 //! Promises, a key at a time:
 //! - A reader joins the flight that is in the air, or begins one if fewer than `per_key` are. It begins none if an entry was
-//!   stored since it last looked.
+//!   stored since it last looked. What a flight brings that began before one that has landed is older than what is known: nobody joins it, and it is none of those.
 //! - What a flight brings is kept only if it is still in the air, and nothing that began after it has brought a value before it. To
 //!   supersede a key takes all its flights out of the air: what they bring reaches those who waited, and is kept nowhere.
 //! - A flight that began can always end: its end runs no code of the user's.
@@ -71,6 +71,11 @@ impl<K, F: Numbered> Entry<K, F> {
             flights: vec![Arc::clone(flight)],
             landed: 0,
         }
+    }
+
+    /// How many may yet bring what is newer than what has landed.
+    fn promising(&self) -> usize {
+        self.flights.len() - self.flights.partition_point(|flight| flight.number() < self.landed)
     }
 
     fn index_of(&self, number: u64) -> Option<usize> {
@@ -148,16 +153,17 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         }
         let flight = match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
             Place::Occupied(place) => {
-                let flights = &mut place.into_mut().flights;
-                if flights.len() >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max {
-                    let flight = Arc::clone(flights.last().expect("an entry in the table has flights"));
+                let entry = place.into_mut();
+                let promising = entry.promising();
+                if promising > 0 && (promising >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max) {
+                    let flight = Arc::clone(entry.flights.last().expect("there is one that is promising"));
                     join(&flight);
                     return Boarded::Joined(flight);
                 }
                 let Some(flight) = self.begin(begin) else {
                     return Boarded::Full;
                 };
-                flights.push(Arc::clone(&flight));
+                entry.flights.push(Arc::clone(&flight));
                 flight
             }
             Place::Vacant(place) => {
@@ -173,21 +179,30 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         Boarded::Began(flight)
     }
 
-    /// Begins a flight if none is in the air.
+    /// Begins a flight if none is in the air that may bring what is newer than what has landed.
     pub(super) fn begin_if_none(&self, hash: u64, key: &K, begin: impl FnOnce(u64) -> F) -> Begun<F>
     where
         K: Clone,
     {
         let mut table = self.shard(hash).table.lock();
-        let Place::Vacant(place) = table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) else {
-            return Begun::InTheAir;
-        };
-        let key = key.clone();
-        let Some(flight) = self.begin(begin) else {
-            return Begun::Full;
-        };
-        place.insert(Entry::new(hash, key, &flight));
-        Begun::New(flight)
+        match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
+            Place::Occupied(place) if place.get().promising() > 0 => Begun::InTheAir,
+            Place::Occupied(place) => {
+                let Some(flight) = self.begin(begin) else {
+                    return Begun::Full;
+                };
+                place.into_mut().flights.push(Arc::clone(&flight));
+                Begun::New(flight)
+            }
+            Place::Vacant(place) => {
+                let key = key.clone();
+                let Some(flight) = self.begin(begin) else {
+                    return Begun::Full;
+                };
+                place.insert(Entry::new(hash, key, &flight));
+                Begun::New(flight)
+            }
+        }
     }
 
     /// Begins one more flight of the key, however many are in the air: what those bring is kept if it comes before. `None`, and nothing has
@@ -266,6 +281,14 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         }
         self.begun.fetch_sub(1, Ordering::Relaxed);
         true
+    }
+
+    /// Runs `keep` under the lock if the flight is in the air, and nothing newer has landed.
+    pub(super) fn while_it_flies<R>(&self, hash: u64, flight: &F, keep: impl FnOnce() -> R) -> Option<R> {
+        let number = flight.number();
+        let table = self.shard(hash).table.lock();
+        let entry = table.find(hash, |entry| entry.index_of(number).is_some())?;
+        (entry.landed < number).then(keep)
     }
 
     /// Takes all flights of the key out of the air, and runs `keep` under the lock.

@@ -32,6 +32,14 @@ where
         self.source.heard(&Change::All);
     }
 
+    /// Somebody is here who may have a runtime: what could not be told to tiers and to the others before, for want of one, is told.
+    pub(super) fn deliver(&self) {
+        self.tiers.has_runtime(|| self.runtime());
+        if let Some(outbox) = &self.outbox {
+            outbox.0.has_runtime(|| self.runtime());
+        }
+    }
+
     /// Begins to listen to the others, if there are any and nothing listens.
     pub(super) fn listen(self: &Arc<Self>) {
         if let (Some(listening), Some(runtime)) = (&self.listening, self.runtime()) {
@@ -63,6 +71,7 @@ where
 
     fn heard_up_to(&self, at_ms: u64) {
         self.terms.news.heard_up_to(at_ms);
+        self.deliver();
     }
 
     fn heard(&self, change: Change<K>, told: bool) {

@@ -93,7 +93,7 @@
 //!
 //! # When the source fails
 //!
-//! | memory has | a reader gets |
+//! | memory, or a tier, has | a reader gets |
 //! |---|---|
 //! | a fresh or stale entry | that; a refresh that fails is tried again after a back-off ([`retry_after`](CacheBuilder::retry_after)) |
 //! | an expired one, for [`stale_if_error_for`](CacheBuilder::stale_if_error_for) | that, as [`State::Rescued`], once the fetch has failed; during the back-off at once |
@@ -130,7 +130,8 @@
 //!
 //! Below memory there may be further [`tier`]s, which are asked before the source is: a SQLite file, so that the next start finds what
 //! this one fetched (feature `tier-sqlite`), or a Redis or Valkey that many processes share (`redis`). Ages go with the values, so a
-//! copy is fresh, stale or expired wherever it comes from.
+//! copy is fresh, stale or expired wherever it comes from; an expired one still rescues. What is fetched to be kept for no time takes away what a tier
+//! had before.
 //!
 //! ```no_run
 //! use std::convert::Infallible;

@@ -22,7 +22,7 @@ use super::flights::{Boarded, Numbered};
 use super::record::{Record, Staleness};
 use super::source::Known;
 use super::stats::count;
-use super::trip::{ByTiers, Leg};
+use super::trip::{ByTiers, Leg, Trip};
 use super::waits::{self, Circle};
 use forebay_batch::load::Key;
 use forebay_batch::panics::quietly;
@@ -258,11 +258,9 @@ where
 
     /// One more waits for the flight. Under the shard's lock.
     fn join(&self, flight: &Flight<V, E>) {
-        let waiting = flight.join();
-        if let Some(turns) = &self.turns
-            && waiting > 1
-        {
-            turns.waiters(flight.number(), waiting);
+        flight.join();
+        if let Some(turns) = &self.turns {
+            turns.waiters(flight.in_line_as(), Trip::waiters_now);
         }
     }
 
@@ -400,7 +398,7 @@ where
             let left = flight.leave();
             let Some(turns) = &core.turns else { return false };
             if left > 0 || flight.background() {
-                turns.waiters(flight.number(), left);
+                turns.waiters(flight.in_line_as(), Trip::waiters_now);
                 return false;
             }
             trip = turns.withdraw(flight.number());

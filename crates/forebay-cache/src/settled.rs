@@ -19,7 +19,8 @@ use forebay_batch::load::Key;
 /// heard of when the process ends is lost, and a tier that outlives it (a file, Redis) serves the old value to the next: so
 /// await it, where there are tiers, before a write is acknowledged. A tier that is down is told when it is back, so
 /// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop, which
-/// `drop` says where there are no tiers and nothing can be awaited.
+/// `drop` says where there are no tiers and nothing can be awaited. Awaited where there is no runtime, and without one that was
+/// [named](super::CacheBuilder::runtime), it waits for somebody who has one.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

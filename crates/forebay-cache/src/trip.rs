@@ -51,8 +51,7 @@ impl<K, V, E> Leg<K, V, E> {
 }
 
 impl<K, V, E> Trip<K, V, E> {
-    /// By what it is known in line: a flight's own number, so that the line knows of those who come to wait for it. Trips
-    /// of many keys have numbers that no flight has: they keep the waiters that they came with.
+    /// By what it is known in line: a flight's own number, by which it can be called off; of many keys a number that no flight has.
     pub(super) fn number(&self) -> u64 {
         match &self.legs[..] {
             [leg] => leg.flight.number(),
@@ -60,7 +59,19 @@ impl<K, V, E> Trip<K, V, E> {
         }
     }
 
+    /// Its flights know that number, so that the line knows of those who come to wait for them.
+    pub(super) fn is_in_line(&self) {
+        let number = self.number();
+        self.legs.iter().for_each(|leg| leg.flight.is_in_line_as(number));
+    }
+
     pub(super) fn waiters(&self) -> usize {
         self.legs.iter().map(|leg| leg.flight.waiting()).sum()
+    }
+
+    /// The same where one more or less waits now. Of many keys they are not counted each time: whether anybody waits is what matters, and that
+    /// nobody does any more is not noticed.
+    pub(super) fn waiters_now(&self, is_wanted: bool) -> Option<usize> {
+        (self.legs.len() == 1 || !is_wanted).then(|| self.waiters())
     }
 }

@@ -61,8 +61,9 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Gives the item back if it may have a turn now; else it waits in line under that number, which must be its own.
-    pub(super) fn ask(&self, number: u64, waiters: usize, item: T) -> Option<T> {
+    /// Gives the item back if it may have a turn now; else it waits in line under that number, which must be its own. `waiters` counts them, under
+    /// the lock: who comes later tells [`waiters`](Self::waiters) so.
+    pub(super) fn ask(&self, number: u64, item: T, waiters: impl FnOnce(&T) -> usize) -> Option<T> {
         let now_us = self.now_us();
         let mut state = self.state.lock();
         if state.out < self.limit {
@@ -70,7 +71,7 @@ impl<T> Turns<T> {
             return Some(item);
         }
         let rank = Rank {
-            weight: weight(waiters),
+            weight: weight(waiters(&item)),
             handicap: 0,
             asked: state.asked,
         };
@@ -82,11 +83,16 @@ impl<T> Turns<T> {
         None
     }
 
-    /// So many wait for it now, if it waits in line. Who has left takes an equal share of the time waited.
-    pub(super) fn waiters(&self, number: u64, waiters: usize) {
+    /// Others wait for it now than before, if it waits in line: `waiters` counts them, under the lock, by the item and by whether anybody was known to
+    /// wait; none leaves it at what was known. Who has left takes an equal share of the time waited.
+    pub(super) fn waiters(&self, number: u64, waiters: impl FnOnce(&T, bool) -> Option<usize>) {
         let now_us = self.now_us();
         let mut state = self.state.lock();
-        let Some(rank) = state.ranks.get_mut(&number) else {
+        let State { line, ranks, .. } = &mut *state;
+        let Some(rank) = ranks.get_mut(&number) else {
+            return;
+        };
+        let Some(waiters) = line.get(rank).and_then(|item| waiters(item, rank.weight > 0)) else {
             return;
         };
         let (before, weight) = (*rank, weight(waiters));
@@ -96,8 +102,8 @@ impl<T> Turns<T> {
         }
         *rank = before.with(waited_us, weight, now_us);
         let after = *rank;
-        if let Some(item) = state.line.remove(&before) {
-            state.line.insert(after, item);
+        if let Some(item) = line.remove(&before) {
+            line.insert(after, item);
         }
     }
 
@@ -187,12 +193,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_those_who_have_waited_equally_long_the_most_waited_for_goes_first_and_then_the_first_to_ask() {
         let turns = Turns::new(1);
-        assert_eq!(turns.ask(0, 0, 0), Some(0), "a free turn is given at once");
+        assert_eq!(turns.ask(0, 0, |_| 0), Some(0), "a free turn is given at once");
         for (number, waiters) in [(1, 0), (2, 5), (3, 1), (4, 5)] {
-            assert_eq!(turns.ask(number, waiters, number), None);
+            assert_eq!(turns.ask(number, number, |_| waiters), None);
         }
-        turns.waiters(3, 9);
-        turns.waiters(77, 9); // Nobody: nothing.
+        turns.waiters(3, |_, _| Some(9));
+        turns.waiters(77, |_, _| Some(9)); // Nobody: nothing.
         assert_eq!(turns.counts(), (1, 4));
         advance(Duration::from_millis(10)).await;
         let order: Vec<_> = std::iter::from_fn(|| next(&turns)).collect();
@@ -203,15 +209,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_only_one_waits_for_is_not_overtaken_for_ever() {
         let turns = Turns::new(1);
-        turns.ask(0, 0, 0);
-        turns.ask(1, 1, 1);
+        turns.ask(0, 0, |_| 0);
+        turns.ask(1, 1, |_| 1);
         advance(Duration::from_millis(100)).await;
-        turns.ask(2, 3, 2);
+        turns.ask(2, 2, |_| 3);
         advance(Duration::from_millis(150)).await;
         // 4 × 250 ms against 6 × 150 ms.
         assert_eq!(next(&turns), Some(1));
-        turns.ask(3, 1, 3);
-        turns.ask(4, 100, 4);
+        turns.ask(3, 3, |_| 1);
+        turns.ask(4, 4, |_| 100);
         advance(Duration::from_millis(10)).await;
         // 6 × 160 ms against 4 × 10 ms and 103 × 10 ms.
         assert_eq!(next(&turns), Some(4));
@@ -221,15 +227,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_waited_for_stays_with_those_who_stay() {
         let turns = Turns::new(1);
-        turns.ask(0, 0, 0);
-        turns.ask(1, 7, 1);
-        turns.ask(2, 3, 2);
+        turns.ask(0, 0, |_| 0);
+        turns.ask(1, 1, |_| 7);
+        turns.ask(2, 2, |_| 3);
         advance(Duration::from_millis(100)).await;
-        turns.waiters(1, 2);
+        turns.waiters(1, |_, _| Some(2));
         // 5/10 of 1,000 ms against 600 ms; then 1 grows on.
         assert_eq!(next(&turns), Some(2));
-        turns.ask(3, 1, 3);
-        turns.waiters(3, 8);
+        turns.ask(3, 3, |_| 1);
+        turns.waiters(3, |_, _| Some(8));
         advance(Duration::from_millis(100)).await;
         // 500 + 500 ms against 1,100 ms.
         assert_eq!(next(&turns), Some(3));
@@ -239,7 +245,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_more_turns_are_out_than_the_limit() {
         let turns = Turns::new(2);
-        let given: Vec<_> = (0..5).filter_map(|number| turns.ask(number, 0, number)).collect();
+        let given: Vec<_> = (0..5).filter_map(|number| turns.ask(number, number, |_| 0)).collect();
         assert_eq!(given, [0, 1]);
         assert_eq!(next(&turns), Some(2));
         assert_eq!(turns.counts(), (2, 2), "one given back, one given out");
@@ -247,7 +253,7 @@ mod tests {
         assert_eq!(turns.withdraw(3), None);
         assert_eq!(next(&turns), Some(4));
         assert_eq!((next(&turns), next(&turns)), (None, None));
-        assert_eq!(turns.ask(9, 0, 9), Some(9));
+        assert_eq!(turns.ask(9, 9, |_| 0), Some(9));
     }
 
     #[tokio::test(start_paused = true)]
@@ -260,16 +266,16 @@ mod tests {
             (dice >> 33) % sides
         };
         let turns = Turns::new(1);
-        turns.ask(0, 0, 0);
+        turns.ask(0, 0, |_| 0);
         // Of each in line: its number, its waiters, what they have waited (ms).
         let mut model: Vec<(u64, u64, u64)> = Vec::new();
         for number in 1..2_000 {
             let waiters = roll(4);
-            turns.ask(number, waiters as usize, number);
+            turns.ask(number, number, |_| waiters as usize);
             model.push((number, waiters, 0));
             let at = roll(model.len() as u64) as usize;
             model[at].1 += 1;
-            turns.waiters(model[at].0, model[at].1 as usize);
+            turns.waiters(model[at].0, |_, _| Some(model[at].1 as usize));
             let passed = roll(20);
             advance(Duration::from_millis(passed)).await;
             for (_, waiters, waited) in &mut model {

@@ -281,8 +281,8 @@ impl Sqlite {
         }
     }
 
-    /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for the transaction or batch that runs, and
-    /// moves what was committed from the write-ahead log into the file itself, so that the file can be copied alone; where
+    /// Takes no more work: what comes gets [`WriteError::Closed`]. Waits for the transaction or batch that runs, and for what was in line before this (what
+    /// a writer has not brought here by then gets that error, too), and moves what was committed from the write-ahead log into the file itself, so that the file can be copied alone; where
     /// somebody still reads, for as long as the busy timeout at most.
     pub async fn close(&self) {
         let writing = &self.inner.writing;

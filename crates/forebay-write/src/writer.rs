@@ -8,6 +8,7 @@ use forebay_batch::batch::{self, Batcher, CallError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinError, JoinHandle, block_in_place};
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::database::{Answer, Database};
 use super::lanes::{Affinity, Lanes};
@@ -74,9 +75,23 @@ impl Target {
 
     /// As [`write`](Self::write), to its end also if whoever waits for it is dropped.
     async fn write_to_the_end(&self, batch: Vec<Write>) -> Result<Vec<Reply>, WriteError> {
+        let tracked = self.open()?;
         let target = self.clone();
-        let writing = tokio::spawn(async move { target.write(batch).await });
+        let writing = tokio::spawn(async move {
+            let _until_it_ends = tracked;
+            target.write(batch).await
+        });
         writing.await.map_err(|error| ended_early(&error))
+    }
+
+    /// What has who closes this wait for its end; unless it is closed.
+    fn open(&self) -> Result<TaskTrackerToken, WriteError> {
+        // First: who closes it then waits for this.
+        let tracked = self.apart.token();
+        match self.apart.is_closed() {
+            true => Err(WriteError::Closed),
+            false => Ok(tracked),
+        }
     }
 
     /// Takes no more of those that have no neighbours.
@@ -371,11 +386,9 @@ impl Writer {
     /// Writes one that is alone in a task of its own, which costs less than a batcher's. The write comes back where the writer is
     /// closed.
     fn write_apart(&self, write: Write) -> Result<JoinHandle<Vec<Reply>>, Write> {
-        // First: who closes the writer then waits for it.
-        let tracked = self.target.apart.token();
-        if self.target.apart.is_closed() {
+        let Ok(tracked) = self.target.open() else {
             return Err(write);
-        }
+        };
         let (target, counted) = (self.target.clone(), self.lanes.apart());
         Ok(tokio::spawn(async move {
             let _until_it_ends = (tracked, counted);
@@ -432,11 +445,13 @@ impl Writer {
     /// # Cancel safety
     /// Dropped before it completes, nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, WriteError> {
+        // It is not waited for: whoever has it may be the one who drains.
+        drop(self.target.open()?);
         self.target.database.begin().await
     }
 
     /// Takes no more statements, writes those that wait, and returns when the last is answered. Later calls get
-    /// [`WriteError::Closed`].
+    /// [`WriteError::Closed`]. Transactions that are open go on, and are not waited for.
     ///
     /// # Cancel safety
     /// Dropped before it completes, the writer stays closed and goes on emptying its queue.

@@ -167,6 +167,26 @@ async fn a_drain_waits_for_it_and_lets_no_other_in() {
     assert_eq!(writer.execute(PLAIN, ()).await, Err(WriteError::Closed));
 }
 
+#[tokio::test]
+async fn a_drain_waits_for_one_that_shares_with_nobody_and_lets_no_other_in() {
+    let (writer, database) = writer(|builder| builder);
+    let mut call = pin!(writer.submit_alone(Write::new(PLAIN, ())));
+    begin(call.as_mut());
+    database.begun(1).await;
+    let mut drain = pin!(writer.drain());
+    begin(drain.as_mut());
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        begin(drain.as_mut());
+    }
+    let later = writer.submit_alone(Write::new(PLAIN, ())).await;
+    assert_eq!(later, Err(WriteError::Closed));
+    database.let_go(1);
+    drain.await;
+    assert_eq!(database.in_flight(), 0);
+    assert_eq!(call.await.unwrap().rows_affected, 1);
+}
+
 /// So many calls of each kind, all at once; the most batches that ran at a time.
 async fn most_at_a_time(writer: Writer, database: Gated, calls: usize, write: impl Fn() -> Write) -> usize {
     let mut waiting = Vec::new();

@@ -11,6 +11,8 @@
 //!   they are fetched anew once others are heard.
 //!   A tier that is shared is believed as of now. So the bound is not kept where a change was sent by who cannot tell the tier, is heard by nobody
 //!   who can, and somebody reads it there who does not hear the backplane: two servers, each of them away for others. The windows hold.
+//!   Nor where such a tier gives no leases ([`lease_for`](super::tier::TierSettings::lease_for)): a process may put there what it fetched before
+//!   another's change, behind the deletion that the change has made, if it has not heard of it by then.
 //!   A source is believed as of when it was asked, also one that is a cache itself: what that remembers of before a change is not bounded by this
 //!   cache's `max_lag`, but by its own, if it has a backplane, and else by its windows.
 //! - No value travels, so none can come late: who hears of a change forgets, supersedes its flights, and asks again.

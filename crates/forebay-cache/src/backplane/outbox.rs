@@ -50,6 +50,8 @@ pub(crate) struct Outbox<K> {
     /// Told when something came while another was being sent.
     arrived: Notify,
     is_closed: AtomicBool,
+    /// Something waits, and nobody sends it: there was no runtime, or it has ended.
+    is_stranded: AtomicBool,
     /// Ends a pause.
     closing: Notify,
 }
@@ -98,6 +100,7 @@ impl<K: Key> Outbox<K> {
             sent: Notify::new(),
             arrived: Notify::new(),
             is_closed: AtomicBool::new(false),
+            is_stranded: AtomicBool::new(false),
             closing: Notify::new(),
         }
     }
@@ -167,9 +170,22 @@ impl<K: Key> Outbox<K> {
         }
     }
 
+    /// Somebody has a runtime: what could not be sent is.
+    pub(crate) fn has_runtime(self: &Arc<Self>, runtime: impl FnOnce() -> Option<Handle>) {
+        if self.is_stranded.load(Ordering::Acquire)
+            && let Some(runtime) = runtime()
+            && self.is_stranded.swap(false, Ordering::AcqRel)
+        {
+            self.begin(Some(runtime));
+        }
+    }
+
     /// Begins to send, if there is something and nobody does.
     fn begin(self: &Arc<Self>, runtime: Option<Handle>) {
-        let Some(runtime) = runtime else { return };
+        let Some(runtime) = runtime else {
+            self.is_stranded.store(true, Ordering::Release);
+            return;
+        };
         {
             let mut waiting = self.waiting.lock();
             if waiting.is_sending || waiting.sent == waiting.latest {
@@ -204,7 +220,8 @@ impl<K: Key> Drop for Sending<K> {
             waiting.is_sending = false;
             waiting.new.add(mem::take(&mut self.out));
         }
-        // Who waits for it begins another.
+        // Who waits for it begins another, or whoever comes next with a runtime.
+        self.outbox.is_stranded.store(true, Ordering::Release);
         self.outbox.sent.notify_waiters();
     }
 }

@@ -160,9 +160,11 @@ const JITTER_MAX: u64 = (1 << JITTER_BITS) - 1;
 /// In the word.
 const AT_SHIFT: u32 = JITTER_BITS + TIME_SHIFT;
 const AT_MAX: u64 = (1 << 48) - 1;
-/// Of `retry`: when the source may be asked again in the background (48 bits, ms), failures in a row (16 bits).
+/// Of `retry`: when the source may be asked again in the background (48 bits, ms), whether it is asked until then (1 bit), and failures in
+/// a row (15 bits).
 const RETRY_SHIFT: u32 = 16;
-const FAILURES: u64 = 0xFFFF;
+const CLAIMED: u64 = 1 << 15;
+const FAILURES: u64 = CLAIMED - 1;
 
 /// What an entry's share of the jitter is chosen by (the finalizer of `SplitMix64`, Steele et al., 2014).
 pub(super) fn jitter_seed(hash: u64, now_ms: u64) -> u64 {
@@ -316,7 +318,7 @@ impl<V> Record<V> {
     /// Whether the back-off after a failure still lasts.
     pub(super) fn backs_off(&self, now_ms: u64, terms: &Terms<V>) -> bool {
         let retry = self.retry();
-        retry & FAILURES > 0 && Self::waits(retry, now_ms, terms)
+        retry & CLAIMED == 0 && retry & FAILURES > 0 && Self::waits(retry, now_ms, terms)
     }
 
     /// Claims the refresh; whoever gets `true` is the one to ask the source.
@@ -326,7 +328,7 @@ impl<V> Record<V> {
             return false;
         }
         let until = now_ms.saturating_add(terms.lease_ms).min(AT_MAX);
-        let claimed = until << RETRY_SHIFT | retry & FAILURES;
+        let claimed = until << RETRY_SHIFT | CLAIMED | retry & FAILURES;
         self.0
             .rare_or_new()
             .retry
@@ -334,11 +336,12 @@ impl<V> Record<V> {
             .is_ok()
     }
 
-    /// Takes a claim back: nobody asks after all.
+    /// Takes a claim back, if there is one: nothing comes of it.
     pub(super) fn unclaim(&self) {
-        if let Some(rare) = self.0.rare() {
-            rare.retry.fetch_and(FAILURES, Ordering::Relaxed);
-        }
+        let Some(rare) = self.0.rare() else { return };
+        let unclaimed = |retry: u64| (retry & CLAIMED > 0).then_some(retry & FAILURES);
+        // Where it fails there is none.
+        let _ = rare.retry.fetch_update(Ordering::Relaxed, Ordering::Relaxed, unclaimed);
     }
 
     /// The source failed: it may be asked again after the back-off.

@@ -33,6 +33,7 @@ impl<K: Key, V> Drop for Draining<K, V> {
                 let dropped = self.shared.state.lock().queues[self.at].abandoned();
                 drop(dropped);
             });
+            self.shared.is_stranded.store(true, SeqCst);
             self.shared.settling.notify_waiters();
         }
     }

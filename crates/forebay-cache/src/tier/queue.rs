@@ -349,9 +349,16 @@ impl<K: Key, V> Queue<K, V> {
         self.out.contains_key(key) || self.changes.contains_key(key)
     }
 
-    /// What was fetched then or before must not be read.
-    pub(super) fn watermark(&self) -> Option<SystemTime> {
-        self.watermark
+    /// What was fetched then or before must not be read. Until the clear is acknowledged, nor what another process may have fetched before, whose clock is
+    /// ahead by as much as that.
+    pub(super) fn watermark(&self, max_clock_skew: Duration) -> Option<SystemTime> {
+        let is_owed = self.clear.is_some() || self.clear_out.is_some();
+        let ahead = if is_owed && self.others_change {
+            max_clock_skew
+        } else {
+            Duration::ZERO
+        };
+        self.watermark.map(|watermark| watermark + ahead)
     }
 
     /// What is owed now.

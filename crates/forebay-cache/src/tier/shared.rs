@@ -39,6 +39,8 @@ pub(super) struct Shared<K, V> {
     pub(super) settling: Notify,
     /// No handle is left.
     pub(super) is_closed: AtomicBool,
+    /// Something waits, and nobody sends it: there was no runtime, or it has ended.
+    pub(super) is_stranded: AtomicBool,
     pub(super) runtime: FindRuntime,
 }
 

@@ -41,6 +41,8 @@ struct Handles<K, V> {
 /// A value on its way to every tier.
 pub(crate) struct Prepared<K, V> {
     key: K,
+    /// Until when it is worth keeping.
+    until: Instant,
     /// One for each tier, the lowest first; none for one that is not to have it, or for which too much waits.
     offers: Vec<Option<Offer<V>>>,
 }
@@ -162,6 +164,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             scales,
             settling: Notify::new(),
             is_closed: AtomicBool::new(false),
+            is_stranded: AtomicBool::new(false),
             runtime,
         });
         let handle = Arc::new(Handles { shared });
@@ -368,11 +371,12 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let offer =
             |(kept, (at, since)): (Kept<V>, (usize, &u64))| self.shared().offer(at, &key, || kept, until, *since);
         let offers = kept.zip(moments).map(offer).collect();
-        Prepared { key, offers }
+        Prepared { key, until, offers }
     }
 
     /// A fetched value: offered to every tier. To one that gives leases only with one, which nobody has taken away since: else it may be older
     /// than what others have written there.
+    /// Where it is not worth keeping what was there goes: it is older.
     /// `still_holds` is asked when nothing can be invalidated meanwhile: a tier that keeps no tags would not forget it.
     pub(crate) fn fill(
         &self,
@@ -380,7 +384,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         lease: Option<u64>,
         still_holds: impl Fn() -> bool,
     ) -> Filled<V> {
-        let Prepared { key, mut offers } = prepared;
+        let Prepared { key, until, mut offers } = prepared;
         if let Some(at) = self.leasing() {
             let place = offers.len() - 1 - at;
             offers[place] = offers[place]
@@ -388,11 +392,16 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 .filter(|_| lease.is_some())
                 .map(|offer| Offer { lease, ..offer });
         }
-        let now = Instant::now();
+        let (now, wall) = (Instant::now(), (self.shared().settings.wall_clock)());
         let mut ends_lease = false;
-        let replaced = self.change(key, |queue, key| match one_of(&mut offers) {
-            // By the time it came there it would be nothing.
-            Some(offer) if offer.until <= now || !still_holds() => Taken::Waits(Some(offer)),
+        let mut forgone = Vec::new();
+        let mut replaced = self.change(key, |queue, key| match one_of(&mut offers) {
+            Some(offer) if !still_holds() => Taken::Waits(Some(offer)),
+            // By the time it came there it would be nothing; and what is there is older.
+            offer if until <= now => {
+                forgone.extend(offer);
+                queue.owe(key, None, wall)
+            }
             Some(offer) => {
                 let has_lease = offer.lease.is_some();
                 let taken = queue.offer(key, offer, now);
@@ -401,6 +410,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             }
             None => Taken::Waits(None),
         });
+        replaced._offers.extend(forgone);
         Filled {
             _replaced: replaced,
             ends_lease,
@@ -409,7 +419,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
 
     /// The application's own value: no older one is read from now on.
     pub(crate) fn insert(&self, prepared: Prepared<K, V>) -> Replaced<V> {
-        let Prepared { key, mut offers } = prepared;
+        let Prepared { key, mut offers, .. } = prepared;
         let (now, wall) = (Instant::now(), (self.shared().settings.wall_clock)());
         let mut forgone = Vec::new();
         let mut replaced = self.change(key, |queue, key| {
@@ -500,6 +510,17 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         drop(state);
         self.drain(to_drain);
         Replaced { _offers: dropped }
+    }
+
+    /// Somebody has a runtime: what could not be sent is.
+    pub(crate) fn has_runtime(&self, runtime: impl FnOnce() -> Option<Handle>) {
+        let shared = self.shared();
+        if shared.is_stranded.load(SeqCst)
+            && let Some(runtime) = runtime()
+            && shared.is_stranded.swap(false, SeqCst)
+        {
+            shared.drain_all(Some(runtime));
+        }
     }
 
     /// Completes when all that was asked before this call was acknowledged by every tier or, as fetched values may be, given up.
@@ -713,8 +734,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
                     drain::begin(self, at, &runtime);
                 }
             }
-            // The next change, from within a runtime, takes these along; or who waits for it.
+            // Whoever comes next with a runtime takes these along.
             None => {
+                self.is_stranded.store(true, SeqCst);
                 let mut state = self.state.lock();
                 for at in to_drain {
                     state.queues[at].is_draining = false;
@@ -754,10 +776,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         let counters = &level.counters;
         add(&counters.gets, wanted.len());
         let all = wanted.len();
-        let tags_told = {
+        let skew = self.settings.max_clock_skew;
+        let (tags_told, watermark_before) = {
             let queue = &self.state.lock().queues[at];
             wanted.retain(|place| !queue.is_barred(&keys[*place]));
-            queue.tags_told()
+            (queue.tags_told(), queue.watermark(skew))
         };
         add(&counters.barred, all - wanted.len());
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
@@ -801,7 +824,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         if leave.succeeded() && self.state.lock().queues[at].recovered() {
             level.wake.notify_one();
         }
-        let latest = (self.settings.wall_clock)() + self.settings.max_clock_skew;
+        let latest = (self.settings.wall_clock)() + skew;
         let (watermark, barred) = {
             // Tags may be owed without end: only those are looked up that were read.
             let queue = &self.state.lock().queues[at];
@@ -810,7 +833,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
                 tags.iter().any(|tag| queue.bars_tag(tag, tags_told))
             };
             let barred = answers.iter().map(|kept| kept.as_ref().is_some_and(is_barred));
-            (queue.watermark(), barred.collect::<Vec<bool>>())
+            // A clear that was owed when the tier was asked may be done by now.
+            (
+                queue.watermark(skew).max(watermark_before),
+                barred.collect::<Vec<bool>>(),
+            )
         };
         let is_usable = |kept: &Kept<V>| {
             if kept.fetched_at > latest {

@@ -1,6 +1,7 @@
 //! Flights: one fetch for all who want the key, owned by nobody who waits; and the runtimes that they run in.
 
 use futures_util::future::join_all;
+use tokio::sync::oneshot;
 
 use super::*;
 use forebay_cache::Entry;
@@ -294,4 +295,106 @@ async fn of_refreshes_that_overlap_what_has_come_is_kept() {
     database.let_through(1);
     assert_eq!(first.await.unwrap().unwrap(), Some(2));
     assert_eq!(cache.get(&1).await.unwrap(), Some(3));
+}
+
+/// A source whose calls are answered one by one, in whatever order.
+#[derive(Clone, Default)]
+struct Calls(Arc<Mutex<Vec<Option<oneshot::Sender<Result<Option<u64>, String>>>>>>);
+
+impl Calls {
+    fn cache(&self) -> CacheBuilder<u64, u64, String> {
+        let calls = self.clone();
+        Cache::builder(move |_: u64| {
+            let (answer, answered) = oneshot::channel();
+            calls.0.lock().push(Some(answer));
+            async move { answered.await.expect("each is answered") }
+        })
+    }
+
+    fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    async fn answer(&self, call: usize, outcome: Result<Option<u64>, String>) {
+        let answer = self.0.lock()[call].take().unwrap();
+        answer.send(outcome).unwrap();
+        settle().await;
+    }
+}
+
+/// What an older one brings is older than what is known.
+#[tokio::test(start_paused = true)]
+async fn a_flight_that_something_newer_has_overtaken_is_nobody_s_any_more() {
+    for (stale_ms, per_key, old) in [
+        (HOUR.as_millis() as u64, 1, Ok(Some(1))),
+        (HOUR.as_millis() as u64, 2, Ok(Some(1))),
+        (HOUR.as_millis() as u64, 2, Err("down".to_owned())),
+        (0, 1, Ok(Some(1))),
+        (0, 1, Err("down".to_owned())),
+    ] {
+        let (calls, ticks) = (Calls::default(), Ticks::new());
+        let cache = calls
+            .cache()
+            .clock(ticks.clock())
+            .fresh_for(ms(100))
+            .stale_for(ms(stale_ms));
+        let cache = cache.max_fetches_per_key(per_key).build();
+        let _oldest = begin_get(&cache, 1).await;
+        let refresh = tokio::spawn({
+            let cache = cache.clone();
+            async move { cache.refresh(&1).await }
+        });
+        settle().await;
+        calls.answer(1, Ok(Some(2))).await;
+        assert_eq!(refresh.await.unwrap().unwrap(), Some(2));
+        ticks.turn(150);
+        // Whether it is served meanwhile or not: the source is asked, though the oldest is in the air still.
+        let reader = spawn_get(&cache, 1);
+        settle().await;
+        assert_eq!(calls.count(), 3, "{stale_ms} {per_key}");
+        assert_eq!(reader.is_finished(), stale_ms > 0);
+        let other = spawn_get(&cache, 1);
+        settle().await;
+        assert_eq!(
+            calls.count(),
+            if stale_ms == 0 && per_key == 2 { 4 } else { 3 },
+            "one is enough"
+        );
+        calls.answer(0, old).await;
+        assert_eq!(other.is_finished(), stale_ms > 0, "it is none that they wait for");
+        calls.answer(2, Ok(Some(3))).await;
+        let told = if stale_ms > 0 { 2 } else { 3 };
+        for reader in [reader, other] {
+            assert_eq!(reader.await.unwrap().unwrap(), Some(told));
+        }
+        assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(3)));
+    }
+}
+
+/// Only once the source has failed again is what is expired told instead.
+#[tokio::test(start_paused = true)]
+async fn who_comes_while_a_source_that_had_failed_is_asked_again_waits_for_it() {
+    let (calls, ticks) = (Calls::default(), Ticks::new());
+    let cache = calls
+        .cache()
+        .clock(ticks.clock())
+        .fresh_for(ms(100))
+        .stale_for(ms(10_000));
+    let cache = cache.stale_if_error_for(HOUR).build();
+    let first = begin_get(&cache, 1).await;
+    calls.answer(0, Ok(Some(1))).await;
+    assert_eq!(first.await.unwrap().unwrap(), Some(1));
+    ticks.turn(200);
+    assert_eq!(cache.lookup(&1).await.unwrap().state, State::Stale);
+    settle().await;
+    calls.answer(1, Err("down".to_owned())).await;
+    ticks.turn(9_000);
+    assert_eq!(cache.lookup(&1).await.unwrap().state, State::Stale);
+    settle().await;
+    assert_eq!(calls.count(), 3);
+    // It expires while the source is asked, which takes long.
+    ticks.turn(5_000);
+    let reader = begin_get(&cache, 1).await;
+    calls.answer(2, Ok(Some(2))).await;
+    assert_eq!(reader.await.unwrap().unwrap(), Some(2));
 }

@@ -287,3 +287,23 @@ async fn a_key_that_waits_for_room_among_its_callers_own_is_one_lookup_and_is_fe
         ticks.turn(200);
     }
 }
+
+/// Of those who come later it is overtaken by none.
+#[tokio::test(start_paused = true)]
+async fn a_refresh_in_line_that_a_single_reader_joins_is_not_the_last_any_more() {
+    let (database, ticks) = (Database::open().with(1, 10), Ticks::new());
+    let cache = timed(&database, &ticks).max_fetches(1).build();
+    cache.get(&1).await.unwrap();
+    ticks.turn(199);
+    database.0.permits.forget_permits(usize::MAX);
+    database.0.fetched.lock().clear();
+    let _holds_the_turn = begin_get(&cache, 9).await;
+    cache.get(&1).await.unwrap();
+    settle().await;
+    let _two = begin_get(&cache, 2).await;
+    ticks.turn(1);
+    let reader = begin_get(&cache, 1).await;
+    let _three = begin_get(&cache, 3).await;
+    assert_eq!(one_by_one(&database, 4).await, [9, 1, 2, 3]);
+    assert_eq!(reader.await.unwrap().unwrap(), Some(10));
+}

@@ -1,5 +1,8 @@
 //! Writes while the tier is away: the old value is never served again by whoever wrote, and the tier is told when it is back.
 
+use std::sync::atomic::AtomicBool;
+
+use forebay_cache::Fetched;
 use forebay_cache::backplane::{Backplane, Change, Ear};
 use forebay_cache::tier::TierError;
 use testbed::Redis;
@@ -171,5 +174,155 @@ async fn what_waits_for_a_shared_tier_is_put_there_unless_others_were_not_heard_
         let kept = [1, 2, 3].map(|key| tier.kept(key).and_then(|kept| kept.value));
         let before = [10, 20].map(|value| Some(value).filter(|_| !is_cut));
         assert_eq!(kept, [before[0], before[1], Some(30)]);
+    }
+}
+
+/// What flies then may have read before a change that was not heard: what it had claimed is another's to fetch.
+#[tokio::test(start_paused = true)]
+async fn what_was_claimed_when_others_are_heard_anew_is_asked_for_all_the_same() {
+    for has_failed in [false, true] {
+        let (database, ticks, cut) = (Database::open().with(1, 10), Ticks::new(), Arc::new(Notify::new()));
+        let fails = Arc::new(AtomicBool::new(false));
+        let source = database.source();
+        let failing = Arc::clone(&fails);
+        let cache: Tested = Cache::builder(move |key| {
+            let (fetched, fails) = (source(key), failing.load(SeqCst));
+            async move { if fails { Err("down".to_owned()) } else { fetched.await } }
+        })
+        .clock(ticks.clock())
+        .fresh_for(ms(50))
+        .stale_for(HOUR)
+        .stale_if_error_for(HOUR)
+        .backplane(Others(Arc::clone(&cut)), 20 * HOUR)
+        .build();
+        settle().await;
+        assert_eq!(value(&cache, 1).await, Some(10));
+        ticks.turn(ms(100));
+        if has_failed {
+            fails.store(true, SeqCst);
+            assert_eq!(value(&cache, 1).await, Some(10));
+            settle().await;
+            fails.store(false, SeqCst);
+            ticks.turn(secs(40));
+        }
+        // On its way, and slow.
+        database.0.permits.forget_permits(usize::MAX);
+        assert_eq!(value(&cache, 1).await, Some(10));
+        settle().await;
+        let begun = database.fetched().len();
+        database.set(1, 11);
+        cut.notify_one();
+        tokio::time::sleep(ms(20)).await;
+        settle().await;
+        // It may be of before what was not heard: nobody is told it, and nobody waits for what flew then.
+        let reader = tokio::spawn({
+            let cache = cache.clone();
+            async move { value(&cache, 1).await }
+        });
+        settle().await;
+        assert!(!reader.is_finished(), "{has_failed}");
+        assert_eq!(database.fetched().len(), begun + 1);
+        database.let_through(1_000_000);
+        assert_eq!(reader.await.unwrap(), Some(11));
+    }
+}
+
+/// They have what was invalidated in memory still.
+#[test]
+fn others_hear_of_what_was_changed_in_a_runtime_that_has_ended_or_in_none() {
+    #[derive(Clone, Default)]
+    struct Sent(Arc<Mutex<Vec<u64>>>);
+
+    impl Backplane<u64> for Sent {
+        fn send<'a>(&'a self, changes: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+            let keys = changes.iter().filter_map(|change| match change {
+                Change::Key(key) => Some(*key),
+                _ => None,
+            });
+            self.0.lock().extend(keys);
+            Box::pin(async { Ok(()) })
+        }
+
+        fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, _: Duration) -> BoxFuture<'a, TierError> {
+            Box::pin(async move {
+                ear.began();
+                std::future::pending().await
+            })
+        }
+    }
+
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    for (ends, only_hits) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (database, sent, tier) = (Database::open().with(7, 70), Sent::default(), Fake::shared("shared"));
+        let home = runtime();
+        let cache = home.block_on(async {
+            let cache = database.cache(tier.clone()).backplane(sent.clone(), 20 * HOUR).build();
+            value(&cache, 7).await;
+            value(&cache, 7).await;
+            settled(&cache).await;
+            cache
+        });
+        tier.keep(1, aged(Some(10), secs(1)));
+        match ends {
+            true => runtime().block_on(async { drop(cache.invalidate(&1)) }),
+            false => drop(cache.invalidate(&1)),
+        }
+        home.block_on(async {
+            // Of hits some are looked at, by chance.
+            for key in 0..10_000 {
+                let key = if only_hits { 7 } else { 100 + key % 2 };
+                value(&cache, key).await;
+            }
+            until("it is told", async || {
+                sent.0.lock().contains(&1) && tier.kept(1).is_none()
+            })
+            .await;
+        });
+    }
+}
+
+/// A tier has what is older, and it does not come back.
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_kept_for_no_time_is_not_followed_by_what_was_before_it() {
+    for missing in [false, true] {
+        let (tier, ticks) = (Fake::new("file"), Ticks::new());
+        let row = Arc::new(AtomicU64::new(1));
+        let read = Arc::clone(&row);
+        let cache: Tested = Cache::builder(move |_: u64| {
+            let now = read.load(SeqCst);
+            async move {
+                Ok::<_, String>(match now {
+                    1 => Fetched::of(1),
+                    _ if missing => Fetched::missing(),
+                    now => Fetched::of(now).fresh_for(Duration::ZERO).stale_for(Duration::ZERO),
+                })
+            }
+        })
+        .clock(ticks.clock())
+        .fresh_for(HOUR)
+        .stale_for(HOUR)
+        .missing_fresh_for(Duration::ZERO)
+        .missing_stale_for(Duration::ZERO)
+        .tier(tier.clone())
+        .tier_settings(impatient())
+        .build();
+        assert_eq!(value(&cache, 1).await, Some(1));
+        settled(&cache).await;
+        row.store(2, SeqCst);
+        let now = (!missing).then_some(2);
+        assert_eq!(cache.refresh(&1).await.unwrap(), now);
+        for _ in 0..3 {
+            assert_eq!(value(&cache, 1).await, now, "{missing}");
+            settled(&cache).await;
+            assert_eq!(tier.kept(1), None);
+        }
+        // Though it is there again, as another process's put that comes late may be.
+        tier.keep(1, aged(Some(1), HOUR / 2));
+        assert_eq!(value(&cache, 1).await, now, "{missing}");
     }
 }

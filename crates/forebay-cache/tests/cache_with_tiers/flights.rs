@@ -3,9 +3,11 @@
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 
+use forebay_batch::load::Loader;
 use forebay_cache::tier::TierError;
 use forebay_cache::tier::sqlite::SqliteTier;
 use forebay_cache::{Entry, State};
+use futures_util::future::join_all;
 use testbed::Redis;
 use tokio::task::JoinHandle;
 
@@ -310,4 +312,63 @@ async fn a_flight_ends_though_a_keys_drop_panics() {
         assert!(!key.1.load(SeqCst), "it has panicked");
         assert_eq!(cache.stats().in_flight, 0);
     }
+}
+
+/// Nobody waits for it when it gets in line; who comes then is not overtaken for ever.
+#[tokio::test(start_paused = true)]
+async fn what_is_in_line_without_anybody_who_waits_is_whoever_s_who_comes() {
+    let (database, tier) = (Database::shut(), Fake::new("slow"));
+    overtaken_by_none(Cache::builder(database.source()), &database, &tier, 1).await;
+    for keys in [1, 3] {
+        let (database, tier) = (Database::shut(), Fake::new("slow"));
+        let source = database.source();
+        let many = move |keys: Vec<u64>| {
+            let fetches = keys.into_iter().map(|key| {
+                let fetch = source(key);
+                async move { Ok::<_, String>((key, fetch.await?)) }
+            });
+            let fetched = join_all(fetches);
+            async move {
+                let found: Vec<(u64, Option<u64>)> = fetched.await.into_iter().collect::<Result<_, _>>()?;
+                let found = found.into_iter().filter_map(|(key, value)| Some((key, value?)));
+                Ok::<_, String>(found.collect::<HashMap<_, _>>())
+            }
+        };
+        let loader = Loader::builder().build(many);
+        overtaken_by_none(Cache::builder(loader), &database, &tier, keys).await;
+    }
+}
+
+async fn overtaken_by_none<E: Send + Sync + 'static>(
+    builder: CacheBuilder<u64, u64, E>,
+    database: &Database,
+    tier: &Fake,
+    keys: u64,
+) {
+    let cache = builder.fresh_for(HOUR).tier(tier.clone()).max_fetches(1).build();
+    let get = |keys: Vec<u64>| {
+        let cache = cache.clone();
+        tokio::spawn(async move { drop(cache.get_many(keys).await) })
+    };
+    let _holds_the_turn = get(vec![90]);
+    settle().await;
+    tier.shut();
+    let gone = get((1..=keys).collect());
+    settle().await;
+    gone.abort();
+    settle().await;
+    tier.let_through(1_000);
+    settle().await;
+    let _two = get(vec![20]);
+    settle().await;
+    let reader = get(vec![keys]);
+    settle().await;
+    let _three = get(vec![30]);
+    settle().await;
+    assert_eq!(cache.stats().in_line, 3);
+    while !database.fetched().contains(&30) {
+        database.let_through(1);
+        settle().await;
+    }
+    assert!(reader.is_finished(), "{keys}: {:?}", database.fetched());
 }

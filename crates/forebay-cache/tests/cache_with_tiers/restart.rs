@@ -1,6 +1,7 @@
 //! A program that ends and starts again: what the last one fetched is there, and as old as it is.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use forebay_cache::tier::sqlite::SqliteTier;
 use forebay_cache::{Entry, State};
@@ -97,4 +98,60 @@ async fn a_stale_entry_is_served_and_refreshed() {
     let answer = cache.lookup(&2).await.unwrap();
     assert_eq!((answer.value, answer.state), (Some(21), State::Fetched));
     assert_eq!(database.fetched(), [1, 2]);
+}
+
+/// Also where it is too old to be served otherwise.
+#[tokio::test]
+async fn what_the_last_one_fetched_rescues_from_a_source_that_fails() {
+    let (folder, ticks) = (tempfile::tempdir().unwrap(), Ticks::new());
+    let old = [put(1, Some(10), secs(200)), put(2, Some(20), secs(4_000))];
+    let tier = left_behind(&folder.path().join("tier"), &old).await;
+    let fails = Arc::new(AtomicBool::new(true));
+    let failing = Arc::clone(&fails);
+    let cache: Tested = Cache::builder(move |key: u64| {
+        let fails = failing.load(SeqCst);
+        async move { if fails { Err("down".to_owned()) } else { Ok(Some(key)) } }
+    })
+    .clock(ticks.clock())
+    .fresh_for(secs(100))
+    .stale_if_error_for(HOUR)
+    .tier(tier)
+    .build();
+    for _ in 0..2 {
+        let answer = cache.lookup(&1).await.unwrap();
+        assert_eq!((answer.value, answer.state), (Some(10), State::Rescued));
+    }
+    assert!(cache.lookup(&2).await.is_err(), "it is too old for that, too");
+    fails.store(false, SeqCst);
+    ticks.turn(secs(60));
+    let answer = cache.lookup(&1).await.unwrap();
+    assert_eq!((answer.value, answer.state), (Some(1), State::Fetched));
+}
+
+/// What somebody has said of the key meanwhile holds.
+#[tokio::test(start_paused = true)]
+async fn what_is_too_old_does_not_come_back_behind_an_invalidation() {
+    let tier = Fake::new("a tier");
+    let (answer, answered) = tokio::sync::oneshot::channel::<Result<Option<u64>, String>>();
+    let answered = Mutex::new(Some(answered));
+    let cache: Tested = Cache::builder(move |_: u64| {
+        let answered = answered.lock().take();
+        async move { answered.expect("asked once").await.unwrap() }
+    })
+    .fresh_for(secs(100))
+    .stale_if_error_for(HOUR)
+    .tier(tier.clone())
+    .build();
+    tier.keep(1, aged(Some(10), secs(200)));
+    tier.shut();
+    let get = tokio::spawn({
+        let cache = cache.clone();
+        async move { cache.lookup(&1).await }
+    });
+    settle().await;
+    let _not_awaited = cache.invalidate(&1);
+    tier.let_through(1_000);
+    settle().await;
+    answer.send(Err("down".to_owned())).unwrap();
+    assert!(get.await.unwrap().is_err());
 }

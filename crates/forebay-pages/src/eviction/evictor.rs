@@ -117,6 +117,8 @@ pub(crate) struct Evictor {
     turn: Mutex<()>,
     /// How many pages were held when they were last counted for who was refused, and until when that serves.
     held_of_late: Mutex<Option<(usize, Instant)>>,
+    /// Held while idle files are closed: of two at a time each would take the other's look at them for a use.
+    closing_idle: Mutex<()>,
 }
 
 impl Evictor {
@@ -133,6 +135,7 @@ impl Evictor {
             max_empty_windows: (memory / region::system_page() / EMPTY_WINDOWS_SHARE).max(EMPTY_WINDOWS_MIN),
             turn: Mutex::default(),
             held_of_late: Mutex::default(),
+            closing_idle: Mutex::default(),
         }
     }
 
@@ -369,20 +372,27 @@ impl Evictor {
         drop(self.turn.lock());
     }
 
-    /// Opens something; if no file descriptors are left, once more after closing idle files.
+    /// Opens something; if no file descriptors are left, again after closing idle files, as long as there are any.
     pub(crate) fn with_descriptors<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        open().or_else(|cause| match cause.raw_os_error() {
+        let has_none_left = |opened: &io::Result<T>| {
+            let code = opened.as_ref().err().and_then(io::Error::raw_os_error);
+            matches!(code, Some(libc::EMFILE | libc::ENFILE))
+        };
+        let mut opened = open();
+        if has_none_left(&opened) {
+            let _turn = self.closing_idle.lock();
+            // Whoever had the turn before may have left some; and others open files meanwhile.
+            opened = open();
             // Files that nobody has open here are kept for their pages in memory: they go before this one fails.
-            Some(libc::EMFILE | libc::ENFILE) => {
-                self.close_idle();
-                open()
+            while has_none_left(&opened) && self.close_idle() {
+                opened = open();
             }
-            _ => Err(cause),
-        })
+        }
+        opened
     }
 
-    /// Closes files that nobody has open here, at the price of their pages in memory.
-    fn close_idle(&self) {
+    /// Closes files that nobody has open here, at the price of their pages in memory. Whether there were any.
+    fn close_idle(&self) -> bool {
         let idle: Vec<Arc<Mapping>> = {
             let files = self.files.read();
             files
@@ -391,10 +401,12 @@ impl Evictor {
                 .cloned()
                 .collect()
         };
+        let mut are_any = false;
         for mapping in idle {
             self.drop_pages(&mapping, mapping.pages());
-            self.forget_if_idle(mapping);
+            are_any |= self.forget_if_idle(mapping);
         }
+        are_any
     }
 
     /// How many pages are held by views and reads, now or a moment ago.
@@ -426,12 +438,14 @@ impl Evictor {
     }
 
     /// The caller is done with a mapping: if nobody else has it and none of its pages is in memory, its file is closed.
-    pub(crate) fn forget_if_idle(&self, mapping: Arc<Mapping>) {
-        if mapping.taken() == 0 {
-            let id = mapping.id;
-            drop(mapping);
-            let _forgotten = self.files.write().forget_if_idle(id, 1);
+    pub(crate) fn forget_if_idle(&self, mapping: Arc<Mapping>) -> bool {
+        if mapping.taken() > 0 {
+            return false;
         }
+        let id = mapping.id;
+        drop(mapping);
+        let forgotten = self.files.write().forget_if_idle(id, 1);
+        forgotten.is_some()
     }
 }
 

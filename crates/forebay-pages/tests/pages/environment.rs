@@ -1,6 +1,7 @@
 //! What the process and its runtime do to a pool: files that cannot be opened, limits of the system, and the end of it all.
 
 use std::fs;
+use std::sync::{Arc, Barrier};
 
 use forebay_pages::{Io, PageError};
 
@@ -128,6 +129,54 @@ fn files_that_nobody_reads_are_closed_for_those_that_are_opened() {
                     pool.open(folder.path().join("99")).await.expect("there is room again");
                     drop((held, kept));
                     nothing_leaked(&pool).await;
+                    drop(pool);
+                    limit(libc::RLIMIT_NOFILE, 1024);
+                }
+            });
+        },
+    );
+}
+
+/// Each looks at the idle files for its own sake, and none takes that for a use.
+#[test]
+fn files_that_nobody_reads_are_closed_for_many_that_are_opened_at_once() {
+    in_a_process_of_its_own(
+        "environment::files_that_nobody_reads_are_closed_for_many_that_are_opened_at_once",
+        || {
+            block_on(async {
+                let folder = pattern::folder();
+                for file in 0..100 {
+                    pattern::write(&folder.path().join(file.to_string()), file, 4 * PAGE);
+                }
+                for io in WAYS {
+                    let pool = Trouble::pool(io, 1024).1.build().expect("a pool");
+                    let barrier = Arc::new(Barrier::new(9));
+                    let tasks: Vec<_> = (0..8_u64)
+                        .map(|task| {
+                            let (pool, folder) = (pool.clone(), folder.path().to_owned());
+                            let barrier = Arc::clone(&barrier);
+                            std::thread::spawn(move || {
+                                block_on(async {
+                                    barrier.wait();
+                                    barrier.wait();
+                                    for round in 0..300 {
+                                        let seed = (round * (2 * task + 1) + 13 * task) % 100;
+                                        let file = pool.open(folder.join(seed.to_string())).await;
+                                        let file = file.unwrap_or_else(|error| panic!("{task}, {round}: {error}"));
+                                        pattern::check(&file.read(..).await.expect("read"), seed);
+                                    }
+                                });
+                            })
+                        })
+                        .collect();
+                    // What each needs to run is there.
+                    barrier.wait();
+                    let open = fs::read_dir("/proc/self/fd").expect("Linux").count() as u64;
+                    limit(libc::RLIMIT_NOFILE, open + 20);
+                    barrier.wait();
+                    for task in tasks {
+                        task.join().expect("all are opened");
+                    }
                     drop(pool);
                     limit(libc::RLIMIT_NOFILE, 1024);
                 }

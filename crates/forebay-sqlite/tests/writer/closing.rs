@@ -38,6 +38,19 @@ async fn drain_writes_what_waits_and_takes_no_more() {
     assert_eq!(database.read("SELECT count(*) FROM t"), ["50"]);
 }
 
+/// Whoever has it open may be the one who drains.
+#[tokio::test]
+async fn behind_a_drain_no_transaction_begins_and_one_that_is_open_goes_on() {
+    let database = Database::new("CREATE TABLE t (n)");
+    let writer = Writer::new(database.open());
+    let mut own = writer.begin().await.unwrap();
+    writer.drain().await;
+    assert!(matches!(writer.begin().await, Err(WriteError::Closed)));
+    own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    own.commit().await.unwrap();
+    assert_eq!(database.read("SELECT count(*) FROM t"), ["1"]);
+}
+
 #[tokio::test]
 async fn close_waits_for_the_transaction_that_is_open_and_refuses_what_comes_after() {
     let database = Database::new("CREATE TABLE t (n)");

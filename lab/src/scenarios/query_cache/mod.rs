@@ -16,7 +16,9 @@ use self::entries::{BESIDE, ENTRIES, EntriesTrial};
 use self::load::{Ask, LoadTrial};
 use self::search::{Far, SEARCH, SearchTrial};
 use self::stampede::{LONGEST_WAIT, QUERIES, STAMPEDE, StampedeTrial};
-use self::stream::{Ears, FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, RECEIVER, Told, UNHEARD, WRITERS, WritersTrial};
+use self::stream::{
+    Ears, FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, RECEIVER, Told, UNHEARD, WRITERS, WritersTrial,
+};
 use super::proxy::system::{PGPOOL_REMEMBERS, System, present};
 use super::server::{build, postgres_version};
 use crate::closed_loop::LATENCY_P99;

@@ -296,3 +296,50 @@ async fn a_tier_whose_reads_work_again_gets_what_is_owed_at_once() {
     assert_eq!(fake.calls("delete").len(), tried + 1);
     assert_eq!(begun.elapsed(), ms(0), "the deletion waited for its own pause");
 }
+
+/// What there is of the key is older, and is not to come back.
+#[tokio::test(start_paused = true)]
+async fn what_is_fetched_and_to_be_kept_for_no_time_takes_away_what_was_there() {
+    let fake = Fake::new("a tier");
+    let tiers = tiers(&[&fake]);
+    tiers.fill_with(put(1, 10, epoch()));
+    tiers.settled().await;
+    let mut newer = put(1, 11, epoch());
+    newer.keep_for = Duration::ZERO;
+    tiers.fill_with(newer);
+    assert_eq!(read(&tiers, &[1]).await, [None]);
+    tiers.settled().await;
+    assert_eq!(fake.value(1), None);
+    tiers.validate();
+}
+
+/// By the next who comes with a runtime.
+#[test]
+fn what_was_changed_where_there_was_no_runtime_or_in_one_that_has_ended_is_sent_by_another() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let fake = Fake::new("a tier");
+    let tiers = tiers(&[&fake]);
+    let has_runtime = || tiers.has_runtime(|| Handle::try_current().ok());
+    for (round, ends) in [false, true].into_iter().enumerate() {
+        fake.keep(1, kept(10, epoch()));
+        match ends {
+            true => runtime().block_on(async { drop(tiers.invalidate(1, By::This)) }),
+            false => drop(tiers.invalidate(1, By::This)),
+        }
+        has_runtime();
+        assert_eq!(fake.value(1), Some(10), "nobody has a runtime");
+        let told = async {
+            has_runtime();
+            settle().await;
+        };
+        runtime().block_on(told);
+        assert_eq!(fake.value(1), None, "{ends}");
+        assert_eq!(stats(&tiers).owed, 0);
+        assert_eq!(fake.calls("delete").len(), round + 1, "once");
+    }
+}

@@ -149,3 +149,37 @@ async fn more_owed_deletions_than_the_bound_become_a_watermark_and_a_clear() {
     assert!(fake.kept.lock().is_empty());
     assert_eq!(stats(&tiers).owed, 0);
 }
+
+/// What another process has put there, whose clock is ahead, was there before the clear all the same.
+#[tokio::test(start_paused = true)]
+async fn while_a_clear_is_owed_a_clock_that_is_ahead_brings_nothing_back() {
+    for (ahead, is_read) in [(ms(0), false), (ms(4_999), false), (ms(5_001), true)] {
+        let fake = Fake::shared("ill");
+        let tiers = tiers(&[&fake]);
+        fake.keep(1, kept(10, epoch() + ahead));
+        *fake.deletes.lock() = Mood::Fails;
+        drop(tiers.clear(By::This));
+        // It says itself what it takes for the future.
+        advance(ms(10)).await;
+        let expected = is_read.then_some(10);
+        assert_eq!(read(&tiers, &[1]).await, [expected], "{ahead:?}");
+        // A read that began before the clear was done.
+        *fake.is_gated.lock() = true;
+        let reading = tokio::spawn({
+            let tiers = tiers.clone();
+            async move { read(&tiers, &[1]).await }
+        });
+        settle().await;
+        fake.gate.add_permits(1);
+        settle().await;
+        *fake.is_gated.lock() = false;
+        *fake.deletes.lock() = Mood::Works;
+        tiers.settled().await;
+        fake.gate.add_permits(1);
+        assert_eq!(reading.await.unwrap(), [expected], "{ahead:?}");
+        assert_eq!(read(&tiers, &[1]).await, [None]);
+        // Behind it, what another has fetched since.
+        fake.keep(2, kept(20, epoch() + ms(20)));
+        assert_eq!(read(&tiers, &[2]).await, [Some(20)]);
+    }
+}
