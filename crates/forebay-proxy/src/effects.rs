@@ -282,6 +282,11 @@ fn changes_functions(tag: &[u8]) -> bool {
         .any(|word| tag.windows(word.len()).any(|part| part == *word))
 }
 
+/// Whether commands of this tag change roles, which all databases of a server share.
+pub(crate) fn changes_roles(tag: &[u8]) -> bool {
+    tag.ends_with(b" ROLE\0")
+}
+
 /// Whether what commands of this tag do is to be [told](Effects::has_changed) when it is committed.
 pub(crate) fn may_change(tag: &[u8]) -> bool {
     [&b"CREATE "[..], b"ALTER ", b"DO\0", b"CALL\0", b"IMPORT "]

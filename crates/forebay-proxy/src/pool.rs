@@ -530,14 +530,17 @@ impl Pool {
         }
         match tokio::time::timeout(left, granted).await {
             Ok(grant) => Ok(grant.ok()),
-            Err(_) => {
-                let Stats { open, waiting, .. } = self.stats();
-                Err(Unavailable::Waited {
-                    waited: max_wait,
-                    open,
-                    waiting,
-                })
-            }
+            Err(_) => Err(self.has_waited()),
+        }
+    }
+
+    /// What is told to who has waited for as long as he may.
+    pub(crate) fn has_waited(&self) -> Unavailable {
+        let Stats { open, waiting, .. } = self.stats();
+        Unavailable::Waited {
+            waited: self.limits().max_wait,
+            open,
+            waiting,
         }
     }
 

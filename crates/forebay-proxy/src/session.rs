@@ -312,7 +312,8 @@ impl Session {
             entry.set_doing(Doing::Waiting);
             let acquired = {
                 let recourse = alone.as_ref().and_then(|alone| alone.recourse.as_ref());
-                let mut acquired = pin!(self.state.acquire(recourse));
+                let waited = alone.as_ref().map_or(Duration::ZERO, |alone| alone.waited);
+                let mut acquired = pin!(self.state.acquire(recourse, waited));
                 poll_fn(|context| {
                     if let Poll::Ready(acquired) = acquired.as_mut().poll(context) {
                         return Poll::Ready(acquired.map(Some).map_err(End::from));

@@ -78,6 +78,11 @@ impl State {
         if self.watch.makes_tables {
             self.pool.effects.has_made_tables();
         }
+        if self.watch.changes_roles
+            && let Some((memory, _)) = self.pool.memory()
+        {
+            memory.roles_have_changed();
+        }
         match (self.watch.is_whole, &self.watch.does) {
             (true, Does::Nothing) => {}
             (true, does) => self.pool.has_changed(does),
@@ -92,6 +97,7 @@ impl State {
             is_whole: self.pool.remembers(),
             course: Course::Untouched,
             makes_tables: false,
+            changes_roles: false,
         };
     }
 }

@@ -448,6 +448,20 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_is_no_back_off_and_to_take_it_back_ends_none() {
+        let (record, terms) = (record(), terms(100, 100));
+        record.failed(NOW, &terms);
+        assert!(record.backs_off(NOW, &terms));
+        record.unclaim();
+        assert!(record.backs_off(NOW, &terms), "there was no claim");
+        let later = NOW + terms.retry_after_ms.1;
+        assert!(record.claim(later, &terms) && !record.claim(later, &terms));
+        assert!(!record.backs_off(later, &terms), "it is asked again just now");
+        record.unclaim();
+        assert!(record.claim(later, &terms));
+    }
+
+    #[test]
     fn one_claims_a_refresh_at_a_time_and_a_lost_claim_ends_with_its_lease() {
         let (record, terms) = (record(), terms(100, 100));
         assert!(record.claim(NOW, &terms));

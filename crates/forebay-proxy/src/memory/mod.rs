@@ -362,6 +362,13 @@ impl Memory {
         shared.warmed.fetch_add(warmed.present as u64, Ordering::Relaxed);
     }
 
+    /// Who is a member of which role has changed, or what a role may: all databases of a server share that.
+    pub(crate) fn roles_have_changed(&self) {
+        if self.0.invalidation != Invalidation::None {
+            self.0.all().for_each(|answers| drop(answers.clear()));
+        }
+    }
+
     /// What is counted.
     #[must_use]
     pub fn counts(&self) -> Remembered {

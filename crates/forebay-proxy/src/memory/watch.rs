@@ -13,6 +13,8 @@ pub(crate) struct Watch {
     pub(crate) course: Course,
     /// It may have made a table by what is a query, as its tag tells.
     pub(crate) makes_tables: bool,
+    /// It has changed roles.
+    pub(crate) changes_roles: bool,
 }
 
 /// What is known of the course of a transaction.

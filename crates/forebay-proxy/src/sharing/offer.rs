@@ -65,6 +65,8 @@ pub(crate) struct Alone {
     was_held_up: bool,
     /// The server was at it for so long already.
     pub(crate) before: Duration,
+    /// So long it was waited for in company.
+    pub(crate) waited: Duration,
     /// Whose it is, where the catalog is to be asked about it.
     learns_for: Option<Arc<Company>>,
     /// What is told of it where there is no connection.
@@ -171,6 +173,7 @@ impl Travelling {
         let before = self.sent().map_or(Duration::ZERO, |sent| sent.elapsed());
         Alone {
             before,
+            waited: self.since.elapsed(),
             plan: self.plan,
             caller: self.caller,
             line: Some(self.line),
@@ -210,6 +213,7 @@ impl State {
                 since: Instant::now(),
                 was_held_up: false,
                 before: Duration::ZERO,
+                waited: Duration::ZERO,
                 learns_for: None,
                 recourse: None,
             }));
@@ -232,6 +236,7 @@ impl State {
                 since: Instant::now(),
                 was_held_up: false,
                 before: Duration::ZERO,
+                waited: Duration::ZERO,
                 learns_for: is_due.then(|| Arc::clone(&company)),
                 recourse,
             }))

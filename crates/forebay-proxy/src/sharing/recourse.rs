@@ -4,8 +4,10 @@
 //! much older than otherwise his answer may be then. Who has nothing to be told waits for a connection as all do.
 
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::timeout;
 
 use super::asked::Asked;
 use crate::last_answer::Remembrance;
@@ -14,6 +16,9 @@ use crate::memory::question::Question;
 use crate::pool::Unavailable;
 use crate::server::Server;
 use crate::state::State;
+
+/// What takes no longer was there.
+const SOON: Duration = Duration::from_millis(100);
 
 /// What is asked, as memory knows it.
 pub(crate) struct Recourse {
@@ -54,11 +59,22 @@ impl Recourse {
 }
 
 impl State {
-    /// A connection for what is asked next, or what is told in its place.
+    /// A connection for what is asked next, or what is told in its place. Who has waited in company for as long as he may (`waited`) has one that is
+    /// there, or none.
     ///
     /// # Cancel safety
     /// Dropped before it completes, whoever waits next is served.
-    pub(crate) async fn acquire(&self, recourse: Option<&Recourse>) -> Result<Got, Unavailable> {
+    pub(crate) async fn acquire(&self, recourse: Option<&Recourse>, waited: Duration) -> Result<Got, Unavailable> {
+        let acquired = self.acquire_in_time(recourse);
+        match !waited.is_zero() && waited >= self.pool.limits().max_wait {
+            true => timeout(SOON, acquired)
+                .await
+                .unwrap_or_else(|_| Err(self.pool.has_waited())),
+            false => acquired.await,
+        }
+    }
+
+    async fn acquire_in_time(&self, recourse: Option<&Recourse>) -> Result<Got, Unavailable> {
         if let Some(recourse) = recourse.filter(|recourse| recourse.is_some()) {
             let acquired = self.pool.acquire_unless_away(&self.beginning, self.last).await;
             if let Some(acquired) = acquired {

@@ -865,3 +865,64 @@ fn what_is_prepared_right_behind_a_setting_is_remembered() {
     }
     admin.run("DROP TABLE set_first");
 }
+
+/// Roles are of all databases of a server.
+#[test]
+fn who_is_no_member_any_more_is_told_nothing_at_other_databases_either() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let mut server = straight(postgres());
+    server.run("CREATE DATABASE member_elsewhere");
+    server.run("CREATE ROLE member_of");
+    server.run("GRANT member_of TO trusted");
+    let at_it = |user| Client::connect_with(address, &[("user", user), ("database", "member_elsewhere")]).unwrap();
+    let mut elsewhere = at_it("postgres");
+    elsewhere.run("CREATE TABLE members (n int)");
+    elsewhere.run("INSERT INTO members VALUES (1)");
+    elsewhere.run("GRANT SELECT ON members TO member_of");
+    let mut admin = at(address);
+    let ask = "/* ttl:3600 */ SELECT n FROM members";
+    for in_transaction in [false, true] {
+        let mut member = at_it("trusted");
+        until_remembered(&mut member, &mut admin, ask, "SELECT n FROM members");
+        if in_transaction {
+            admin.run("BEGIN");
+        }
+        admin.run("REVOKE member_of FROM trusted");
+        if in_transaction {
+            // Nobody sees it yet, and what is asked now is of before.
+            assert_eq!(member.ask(ask), "1");
+            admin.run("COMMIT");
+        }
+        assert_eq!(member.query(ask).sqlstate(), "42501", "{in_transaction}");
+        admin.run("GRANT member_of TO trusted");
+        assert_eq!(member.ask(ask), "1", "and what failed is not remembered");
+    }
+}
+
+/// In company first, and then no second time.
+#[test]
+fn who_asks_what_nobody_knows_waits_for_a_connection_as_long_as_all_do() {
+    let reloadable = remembering("max_server_connections = 1\nserver_wait_timeout = \"500ms\"\n");
+    let address = reloadable.proxy.address();
+    let (mut holder, mut client) = (at(address), at(address));
+    client.run("CREATE TABLE waited_for (n int)");
+    let ask = |n: usize| format!("/* ttl:3600 */ SELECT count(*) FROM waited_for WHERE n > {n}");
+    let mut asked = 0;
+    until("it is asked for memory", || {
+        asked += 1;
+        client.run(&ask(asked % 2));
+        status_of(&mut client, "last_answered_by").as_deref() == Some("cache")
+    });
+    holder.run("BEGIN");
+    holder.run("SELECT 1");
+    let begun = Instant::now();
+    client.send(&query(&ask(1_000)));
+    let said = client.last_words();
+    let waited = begun.elapsed();
+    assert!(!said.is_empty(), "it is told so");
+    let most = Duration::from_millis(950);
+    assert!(waited >= Duration::from_millis(500) && waited < most, "{waited:?}");
+    holder.run("COMMIT");
+    holder.run("DROP TABLE waited_for");
+}
