@@ -265,7 +265,8 @@ where
     }
 
     /// Most flights that run at a time for one key: the readers who come while fewer do begin another, and what began last is
-    /// kept. More than 1 trades the source's work for a shorter wait where fetches sometimes hang. Default: 1.
+    /// kept. More than 1 trades the source's work for a shorter wait where fetches sometimes hang. One more where all that run began before what is known
+    /// was fetched: they bring nothing newer. Default: 1.
     ///
     /// # Panics
     ///

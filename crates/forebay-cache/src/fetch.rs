@@ -130,16 +130,24 @@ where
             .legs
             .iter()
             .map(|leg| match asks(&leg).then(|| found.next()).flatten().flatten() {
-                Some(found) => self.good_enough(leg, found, asked).unwrap_or(Copy::None),
+                Some(found) => self.good_enough(leg, found, asked).unwrap_or(Copy::Old),
                 None => Copy::None,
             })
             .collect();
         let mut rest = Vec::new();
-        for (leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
+        for (mut leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
             let (record, state) = match landing {
                 Copy::Lands(record, state) => (record, state),
                 Copy::Rescues(record) => {
-                    self.keep_to_rescue(&leg, record);
+                    // Others may be waited for, and asked about again and again.
+                    if !std::mem::replace(&mut leg.has_copy, true) {
+                        self.keep_to_rescue(&leg, record);
+                    }
+                    rest.push(leg);
+                    continue;
+                }
+                Copy::Old => {
+                    leg.has_copy = true;
                     rest.push(leg);
                     continue;
                 }
@@ -254,16 +262,17 @@ where
         Some(Copy::Lands(record, state))
     }
 
-    /// Keeps an expired copy for when the source fails, if memory has nothing of the key and nobody has changed it meanwhile.
+    /// Keeps an expired copy for when the source fails, if memory has nothing newer of the key and nobody has changed it meanwhile.
     fn keep_to_rescue(&self, leg: &Leg<K, V, E>, record: Record<V>) {
         let Leg { hash, key, flight, .. } = leg;
         // The user's code, on both sides.
         quietly(|| {
-            let weight = self.weigh(key, record.value(), record.weight());
+            let (weight, fetched_at_ms) = (self.weigh(key, record.value(), record.weight()), record.fetched_at_ms());
             let mut entry = Some((key.clone(), record));
             let kept = self.flights.while_it_flies(*hash, flight, || {
-                let has_none = self.store.peek(*hash, key, |_| ()).is_none();
-                has_none.then(|| self.shelve(*hash, key, weight, &mut entry))
+                let known_ms = self.store.peek(*hash, key, Record::fetched_at_ms);
+                let is_newer = known_ms.is_none_or(|known_ms| known_ms < fetched_at_ms);
+                is_newer.then(|| self.shelve(*hash, key, weight, &mut entry))
             });
             drop(entry);
             if let Some(shelved) = kept.flatten() {
@@ -400,7 +409,7 @@ where
                 }
                 let filled = for_tiers
                     .take()
-                    .map(|prepared| self.tiers.fill(prepared, leg.lease, holds));
+                    .map(|prepared| self.tiers.fill(prepared, leg.lease, leg.replaces(), holds));
                 Some((filled, self.shelve(*hash, key, weight, &mut entry)))
             })
         };
@@ -499,6 +508,7 @@ enum Copy<V> {
     Lands(Record<V>, State),
     /// It is expired, and better than nothing.
     Rescues(Record<V>),
+    Old,
     None,
 }
 

@@ -106,9 +106,11 @@ impl<V, E> Flight<V, E> {
         self.background.load(Ordering::Relaxed)
     }
 
-    /// From now on it is wanted though nobody waits. Who says so still waits itself, and leaves under the shard's lock.
+    /// From now on it is wanted though nobody waits, and counts as if whoever says so, who leaves now, waited on: others may come for as short a time, and each
+    /// would be the first.
     pub(super) fn go_on(&self) {
         self.background.store(true, Ordering::Relaxed);
+        self.join();
     }
 
     /// Its end, for all who wait. Only the first counts.

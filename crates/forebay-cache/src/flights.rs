@@ -2,7 +2,8 @@
 //!
 //! Promises, a key at a time:
 //! - A reader joins the flight that is in the air, or begins one if fewer than `per_key` are. It begins none if an entry was
-//!   stored since it last looked. What a flight brings that began before one that has landed is older than what is known: nobody joins it, and it is none of those.
+//!   stored since it last looked. What a flight brings that began before one that has landed is older than what is known: nobody joins it, and where
+//!   all are like that one more is begun.
 //! - What a flight brings is kept only if it is still in the air, and nothing that began after it has brought a value before it. To
 //!   supersede a key takes all its flights out of the air: what they bring reaches those who waited, and is kept nowhere.
 //! - A flight that began can always end: its end runs no code of the user's.
@@ -155,7 +156,8 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
             Place::Occupied(place) => {
                 let entry = place.into_mut();
                 let promising = entry.promising();
-                if promising > 0 && (promising >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max) {
+                let are_enough = entry.flights.len() >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max;
+                if promising > 0 && are_enough {
                     let flight = Arc::clone(entry.flights.last().expect("there is one that is promising"));
                     join(&flight);
                     return Boarded::Joined(flight);

@@ -130,8 +130,8 @@
 //!
 //! Below memory there may be further [`tier`]s, which are asked before the source is: a SQLite file, so that the next start finds what
 //! this one fetched (feature `tier-sqlite`), or a Redis or Valkey that many processes share (`redis`). Ages go with the values, so a
-//! copy is fresh, stale or expired wherever it comes from; an expired one still rescues. What is fetched to be kept for no time takes away what a tier
-//! had before.
+//! copy is fresh, stale or expired wherever it comes from; an expired one still rescues, from memory, if that has room for it. What is fetched to be kept for
+//! no time takes away the older copy that a tier has answered with, or may have by a put of this process, as far as the tier takes deletions.
 //!
 //! ```no_run
 //! use std::convert::Infallible;

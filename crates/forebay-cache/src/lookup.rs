@@ -172,12 +172,6 @@ where
         Some(answer)
     }
 
-    fn could_rescue(&self, hash: u64, key: &K) -> bool {
-        let now_ms = self.time.now();
-        let rescues = |record: &Record<V>| record.standing(now_ms, &self.terms).rescues;
-        self.store.peek(hash, key, rescues).unwrap_or(false)
-    }
-
     /// Gets a reader whom memory could not answer onto a flight, or the answer that has come meanwhile. A flight that was
     /// begun is in `begun`, and must depart. Who finds no room boards again, or is [`refused`](Self::refused).
     pub(super) fn board(
@@ -335,7 +329,6 @@ where
             Err(Circle) => return core.rescue(self.hash, &self.key).ok_or(CacheError::Circle),
         };
         if let Some(deadline) = self.rescue_at
-            && core.could_rescue(self.hash, &self.key)
             && let Some(waiting) = core.in_the_runtime(|| timeout_at(deadline, self.flight.wait()))
             && waiting.await.is_err()
             && let Some(answer) = core.rescue(self.hash, &self.key)

@@ -16,6 +16,8 @@ pub(super) struct Leg<K, V, E> {
     /// By what it is fetched for all who share a tier; and whether that tier has a value that is not good enough.
     pub(super) lease: Option<u64>,
     pub(super) is_kept: bool,
+    /// A tier has answered with a copy that is not good enough.
+    pub(super) has_copy: bool,
 }
 
 /// Which copies of the tiers are good enough.
@@ -46,7 +48,15 @@ impl<K, V, E> Leg<K, V, E> {
             by_tiers,
             lease: None,
             is_kept: false,
+            has_copy: false,
         }
+    }
+}
+
+impl<K, V, E> Leg<K, V, E> {
+    /// Whether tiers may have what is older than what it brings.
+    pub(super) fn replaces(&self) -> bool {
+        self.has_copy || self.by_tiers != ByTiers::Any
     }
 }
 

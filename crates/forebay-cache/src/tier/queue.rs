@@ -46,6 +46,9 @@ pub(super) struct Offer<V> {
     /// As [`Put::since`] and [`Put::lease`].
     pub(super) since: u64,
     pub(super) lease: Option<u64>,
+    /// The tier may have an older one: where this is not worth keeping any more by the time it is sent, that one is deleted in its place, if the tier takes
+    /// that.
+    pub(super) replaces: bool,
     pub(super) held: Held,
 }
 
@@ -447,8 +450,9 @@ impl<K: Key, V> Queue<K, V> {
                     is_put = true;
                 }
                 worthless => {
+                    let replaces = worthless.as_ref().is_some_and(|offer| offer.replaces);
                     dropped.extend(worthless.map(|offer| (key.clone(), offer)));
-                    if !change.owed {
+                    if !change.owed && !replaces {
                         continue;
                     }
                     batch.deletes.push(key.clone());
@@ -741,6 +745,7 @@ mod tests {
             until: Instant::now() + Duration::from_secs(60),
             since: 0,
             lease: None,
+            replaces: false,
             held: Held::of(&Arc::default(), 0, 0).expect("it weighs nothing"),
         }
     }

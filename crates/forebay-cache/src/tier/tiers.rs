@@ -376,12 +376,13 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
 
     /// A fetched value: offered to every tier. To one that gives leases only with one, which nobody has taken away since: else it may be older
     /// than what others have written there.
-    /// Where it is not worth keeping what was there goes: it is older.
+    /// Where it `replaces` what tiers may have, and is not worth keeping, that goes, as far as the tier takes deletions: it is older.
     /// `still_holds` is asked when nothing can be invalidated meanwhile: a tier that keeps no tags would not forget it.
     pub(crate) fn fill(
         &self,
         prepared: Prepared<K, V>,
         lease: Option<u64>,
+        replaces: bool,
         still_holds: impl Fn() -> bool,
     ) -> Filled<V> {
         let Prepared { key, until, mut offers } = prepared;
@@ -392,25 +393,24 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 .filter(|_| lease.is_some())
                 .map(|offer| Offer { lease, ..offer });
         }
-        let (now, wall) = (Instant::now(), (self.shared().settings.wall_clock)());
+        let now = Instant::now();
         let mut ends_lease = false;
-        let mut forgone = Vec::new();
-        let mut replaced = self.change(key, |queue, key| match one_of(&mut offers) {
+        let replaced = self.change(key, |queue, key| match one_of(&mut offers) {
             Some(offer) if !still_holds() => Taken::Waits(Some(offer)),
-            // By the time it came there it would be nothing; and what is there is older.
-            offer if until <= now => {
-                forgone.extend(offer);
-                queue.owe(key, None, wall)
-            }
-            Some(offer) => {
+            Some(mut offer) => {
+                offer.replaces = replaces || queue.has_change(&key);
+                let is_put = until > now;
+                // By the time it came there it would be nothing.
+                if !is_put && !offer.replaces {
+                    return Taken::Waits(Some(offer));
+                }
                 let has_lease = offer.lease.is_some();
                 let taken = queue.offer(key, offer, now);
-                ends_lease |= has_lease && matches!(taken, Taken::Waits(_));
+                ends_lease |= is_put && has_lease && matches!(taken, Taken::Waits(_));
                 taken
             }
             None => Taken::Waits(None),
         });
-        replaced._offers.extend(forgone);
         Filled {
             _replaced: replaced,
             ends_lease,
@@ -678,6 +678,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
                 until,
                 since,
                 lease: None,
+                replaces: false,
                 held,
             })
         };
@@ -699,7 +700,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
                 return;
             }
             // The one that emptied a queue may be gone, with its runtime.
-            self.drain_all(runtime.clone());
+            if runtime.is_some() {
+                self.drain_all(runtime.clone());
+            }
             let is_left = |queue: &Queue<K, V>| !queue.is_draining && !queue.is_settled(queue.latest());
             if self.state.lock().queues.iter().any(is_left) {
                 // And so may the one be that was named for it.
@@ -736,11 +739,14 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
             }
             // Whoever comes next with a runtime takes these along.
             None => {
-                self.is_stranded.store(true, SeqCst);
                 let mut state = self.state.lock();
                 for at in to_drain {
                     state.queues[at].is_draining = false;
                 }
+                drop(state);
+                // Behind that: who takes note of it begins to empty them.
+                self.is_stranded.store(true, SeqCst);
+                self.settling.notify_waiters();
             }
         }
     }

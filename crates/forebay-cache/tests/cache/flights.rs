@@ -398,3 +398,27 @@ async fn who_comes_while_a_source_that_had_failed_is_asked_again_waits_for_it() 
     calls.answer(2, Ok(Some(2))).await;
     assert_eq!(reader.await.unwrap().unwrap(), Some(2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn fetches_that_hang_are_no_more_than_may_be_but_for_one_that_may_bring_what_is_newer() {
+    for per_key in [1, 2, 3] {
+        let (calls, ticks) = (Calls::default(), Ticks::new());
+        let cache = calls.cache().clock(ticks.clock()).fresh_for(ms(100));
+        let cache = cache.max_fetches_per_key(per_key).no_fetch_timeout().build();
+        let mut readers = Vec::new();
+        let mut answered = 0;
+        for round in 0..20 {
+            ticks.turn(150);
+            readers.extend([spawn_get(&cache, 1), spawn_get(&cache, 1)]);
+            settle().await;
+            let running = cache.stats().in_flight;
+            assert!(running <= per_key + 1, "{running} of {per_key}, round {round}");
+            // Every other one hangs.
+            if calls.count() % 2 == 0 && calls.count() > answered {
+                answered = calls.count();
+                calls.answer(answered - 1, Ok(Some(round))).await;
+            }
+        }
+        readers.iter().for_each(JoinHandle::abort);
+    }
+}

@@ -307,3 +307,24 @@ async fn a_refresh_in_line_that_a_single_reader_joins_is_not_the_last_any_more()
     assert_eq!(one_by_one(&database, 4).await, [9, 1, 2, 3]);
     assert_eq!(reader.await.unwrap().unwrap(), Some(10));
 }
+
+/// Each who comes would be the first, and what they wait for be fetched never.
+#[tokio::test(start_paused = true)]
+async fn who_waits_no_longer_than_the_soft_timeout_leaves_his_place_in_line_to_those_who_come() {
+    let (database, ticks) = (Database::open().with(1, 10), Ticks::new());
+    let cache = timed(&database, &ticks)
+        .stale_if_error_for(HOUR)
+        .soft_timeout(ms(50))
+        .max_fetches(1)
+        .build();
+    cache.get(&1).await.unwrap();
+    ticks.turn(300);
+    database.0.permits.forget_permits(usize::MAX);
+    database.0.fetched.lock().clear();
+    let _holds_the_turn = begin_get(&cache, 9).await;
+    assert_eq!(cache.lookup(&1).await.unwrap().state, State::Rescued);
+    let _two = begin_get(&cache, 2).await;
+    assert_eq!(one_by_one(&database, 3).await, [9, 1, 2]);
+    settle().await;
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
+}

@@ -155,3 +155,27 @@ async fn what_is_too_old_does_not_come_back_behind_an_invalidation() {
     answer.send(Err("down".to_owned())).unwrap();
     assert!(get.await.unwrap().is_err());
 }
+
+/// Whoever has a copy that rescues, also the first who asks, and whatever worse memory has.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_rescues_is_told_when_it_is_time_and_in_place_of_an_older_entry() {
+    let (tier, ticks) = (Fake::shared("shared"), Ticks::new());
+    let database = Database::open().with(1, 10);
+    let cache = database
+        .cache(tier.clone())
+        .clock(ticks.clock())
+        .fresh_for(ms(100))
+        .stale_if_error_for(HOUR)
+        .soft_timeout(ms(50))
+        .build();
+    assert_eq!(value(&cache, 1).await, Some(10));
+    settled(&cache).await;
+    ticks.turn(2 * HOUR);
+    // Another process has fetched it since.
+    tier.keep(1, aged(Some(11), secs(60)));
+    database.0.permits.forget_permits(usize::MAX);
+    let began = tokio::time::Instant::now();
+    let answer = cache.lookup(&1).await.unwrap();
+    assert_eq!((answer.value, answer.state), (Some(11), State::Rescued));
+    assert_eq!(began.elapsed(), ms(50), "it was the first to ask");
+}

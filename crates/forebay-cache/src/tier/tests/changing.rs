@@ -300,16 +300,67 @@ async fn a_tier_whose_reads_work_again_gets_what_is_owed_at_once() {
 /// What there is of the key is older, and is not to come back.
 #[tokio::test(start_paused = true)]
 async fn what_is_fetched_and_to_be_kept_for_no_time_takes_away_what_was_there() {
-    let fake = Fake::new("a tier");
-    let tiers = tiers(&[&fake]);
-    tiers.fill_with(put(1, 10, epoch()));
+    // At once, or by the time that it is sent.
+    for window in [Duration::ZERO, ms(40)] {
+        let fake = Fake::new("a tier");
+        let tiers = tiers(&[&fake]);
+        tiers.fill_with(put(1, 10, epoch()));
+        tiers.settled().await;
+        *fake.is_gated.lock() = true;
+        tiers.fill_with(put(2, 20, epoch()));
+        settle().await;
+        let mut newer = put(1, 11, epoch());
+        newer.keep_for = window;
+        tiers.fill_replacing(newer, true);
+        advance(ms(100)).await;
+        *fake.is_gated.lock() = false;
+        fake.gate.add_permits(10);
+        tiers.settled().await;
+        assert_eq!((fake.value(1), fake.value(2)), (None, Some(20)), "{window:?}");
+        // Of what is not there nothing is deleted; where a value is on its way it is.
+        let deletes = fake.calls("delete").len();
+        let mut short = put(3, 30, epoch());
+        short.keep_for = Duration::ZERO;
+        tiers.fill_with(short.clone());
+        tiers.settled().await;
+        assert_eq!(fake.calls("delete").len(), deletes);
+        let fake = Fake::new("another");
+        let tiers = self::tiers(&[&fake]);
+        *fake.is_gated.lock() = true;
+        tiers.fill_with(put(3, 30, epoch()));
+        settle().await;
+        tiers.fill_with(short);
+        *fake.is_gated.lock() = false;
+        fake.gate.add_permits(10);
+        tiers.settled().await;
+        assert_eq!(fake.value(3), None);
+        tiers.validate();
+    }
+}
+
+/// It is no deletion that somebody has asked for: nobody waits for it, and the tier is not cleared for it.
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_kept_for_no_time_owes_a_tier_nothing_that_refuses_it() {
+    let fake = Fake::new("ill");
+    let tiers = tiers_with(
+        &[&fake],
+        TierSettings {
+            max_owed: 4,
+            ..settings()
+        },
+    );
+    fake.keep(1, kept(10, epoch()));
+    *fake.deletes.lock() = Mood::Fails;
+    for key in 0..100 {
+        let mut short = put(key, 11, epoch());
+        short.keep_for = Duration::ZERO;
+        tiers.fill_replacing(short, true);
+        settle().await;
+    }
+    let stats = stats(&tiers);
+    assert_eq!((stats.owed, stats.overflows), (0, 0));
+    assert_eq!(read(&tiers, &[1]).await, [Some(10)]);
     tiers.settled().await;
-    let mut newer = put(1, 11, epoch());
-    newer.keep_for = Duration::ZERO;
-    tiers.fill_with(newer);
-    assert_eq!(read(&tiers, &[1]).await, [None]);
-    tiers.settled().await;
-    assert_eq!(fake.value(1), None);
     tiers.validate();
 }
 

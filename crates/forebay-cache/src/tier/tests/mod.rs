@@ -228,11 +228,12 @@ fn settings() -> TierSettings {
 /// Changes in one go, as no lock of the core is held here.
 impl<V: Clone + Send + Sync + 'static> Tiers<u64, V> {
     fn fill_with(&self, put: Put<u64, V>) {
-        drop(self.fill(
-            self.prepare(put.key, put.kept, put.keep_for, &self.before()),
-            None,
-            || true,
-        ));
+        self.fill_replacing(put, false);
+    }
+
+    fn fill_replacing(&self, put: Put<u64, V>, replaces: bool) {
+        let prepared = self.prepare(put.key, put.kept, put.keep_for, &self.before());
+        drop(self.fill(prepared, None, replaces, || true));
     }
 
     fn insert_with(&self, put: Put<u64, V>) {
