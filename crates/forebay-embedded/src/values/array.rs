@@ -98,9 +98,10 @@ fn checked(kind: &Type, element: Kind, value: ValueRef<'_>, environment: &Enviro
     })
 }
 
-/// `[0:1]={1,2}`
+/// `[0:1]={1,2}`; in JSON such signs stand in a string only.
 fn is_bounded(text: &[u8]) -> bool {
-    text.starts_with(b"[") && text.windows(3).any(|window| window == b"]={")
+    let bounds = text.windows(3).position(|window| window == b"]={");
+    text.starts_with(b"[") && bounds.is_some_and(|end| !text[..end].contains(&b'"'))
 }
 
 fn element_type(kind: &Type) -> &Type {

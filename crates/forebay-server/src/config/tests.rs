@@ -346,7 +346,7 @@ fn every_option_says_its_true_default() {
         }
     }
     assert!(
-        given.len() > 15 && of_the_proxy.len() + of_the_stream.len() == OF_THE_PROXY.len() - 5,
+        given.len() > 15 && of_the_proxy.len() + of_the_stream.len() == OF_THE_PROXY.len() - 6,
         "all but what has no default"
     );
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();

@@ -43,6 +43,13 @@ fn literals_of_the_catalog_are_sent() {
 }
 
 #[test]
+fn an_element_that_looks_like_the_bounds_of_an_array_is_an_element() {
+    for element in ["]={", "[0:1]={1,2}", "{", "]={\"", "\\]={"] {
+        round_trip(&vec![Some(element.to_owned()), None], &Type::TEXT_ARRAY);
+    }
+}
+
+#[test]
 fn an_element_that_is_no_value_of_its_type_is_an_error() {
     for (kind, value, sqlstate) in [
         (Type::INT4_ARRAY, Value::from("[1,\"a\"]"), "22P02"),
