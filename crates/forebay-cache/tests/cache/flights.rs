@@ -297,9 +297,12 @@ async fn of_refreshes_that_overlap_what_has_come_is_kept() {
     assert_eq!(cache.get(&1).await.unwrap(), Some(3));
 }
 
+/// What a call is answered by, until it is.
+type Answering = Option<oneshot::Sender<Result<Option<u64>, String>>>;
+
 /// A source whose calls are answered one by one, in whatever order.
 #[derive(Clone, Default)]
-struct Calls(Arc<Mutex<Vec<Option<oneshot::Sender<Result<Option<u64>, String>>>>>>);
+struct Calls(Arc<Mutex<Vec<Answering>>>);
 
 impl Calls {
     fn cache(&self) -> CacheBuilder<u64, u64, String> {
