@@ -187,24 +187,11 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         K: Clone,
     {
         let mut table = self.shard(hash).table.lock();
-        match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
-            Place::Occupied(place) if place.get().promising() > 0 => Begun::InTheAir,
-            Place::Occupied(place) => {
-                let Some(flight) = self.begin(begin) else {
-                    return Begun::Full;
-                };
-                place.into_mut().flights.push(Arc::clone(&flight));
-                Begun::New(flight)
-            }
-            Place::Vacant(place) => {
-                let key = key.clone();
-                let Some(flight) = self.begin(begin) else {
-                    return Begun::Full;
-                };
-                place.insert(Entry::new(hash, key, &flight));
-                Begun::New(flight)
-            }
+        let known = table.find(hash, |entry| entry.key == *key);
+        if known.is_some_and(|entry| entry.promising() > 0) {
+            return Begun::InTheAir;
         }
+        self.add(&mut table, hash, key, begin).map_or(Begun::Full, Begun::New)
     }
 
     /// Begins one more flight of the key, however many are in the air: what those bring is kept if it comes before. `None`, and nothing has
@@ -220,21 +207,35 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         K: Clone,
     {
         let mut table = self.shard(hash).table.lock();
-        let flight = match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
+        let flight = self.add(&mut table, hash, key, begin)?;
+        join(&flight);
+        Some(flight)
+    }
+
+    /// One more of the key, unless there are as many as there may be.
+    fn add(
+        &self,
+        table: &mut HashTable<Entry<K, F>>,
+        hash: u64,
+        key: &K,
+        begin: impl FnOnce(u64) -> F,
+    ) -> Option<Arc<F>>
+    where
+        K: Clone,
+    {
+        match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
             Place::Occupied(place) => {
                 let flight = self.begin(begin)?;
                 place.into_mut().flights.push(Arc::clone(&flight));
-                flight
+                Some(flight)
             }
             Place::Vacant(place) => {
                 let key = key.clone();
                 let flight = self.begin(begin)?;
                 place.insert(Entry::new(hash, key, &flight));
-                flight
+                Some(flight)
             }
-        };
-        join(&flight);
-        Some(flight)
+        }
     }
 
     /// The flight's end with a value: takes it out of the air and, unless it was superseded or something newer has landed, runs
