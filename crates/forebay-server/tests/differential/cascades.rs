@@ -82,20 +82,24 @@ fn script(random: &mut Random) -> Vec<String> {
 }
 
 /// What PostgreSQL and Forebay say, by their SQLSTATE or tag, to a deletion that loosens a row by its first key and takes it along by its
-/// second: in the transaction that has made the row, or behind it.
-pub(crate) fn loosened_on_its_way_out(pair: &mut Pair, in_one: bool) -> [String; 2] {
+/// second: in the transaction that has made the row, or behind it; both keys leading back to one row of the deletion, or to one each.
+pub(crate) fn loosened_on_its_way_out(pair: &mut Pair, in_one: bool, by_one_row: bool) -> [String; 2] {
     let statements = [
         "BEGIN",
         "CREATE TABLE a (id integer PRIMARY KEY)",
         "CREATE TABLE c (id integer PRIMARY KEY, loose integer REFERENCES a ON DELETE SET NULL)",
         "CREATE TABLE b (id integer PRIMARY KEY, up integer REFERENCES a ON DELETE CASCADE)",
         "ALTER TABLE c ADD COLUMN up integer REFERENCES b ON DELETE CASCADE",
-        "INSERT INTO a VALUES (1), (2)",
+        "INSERT INTO a VALUES (1), (2), (3)",
         "INSERT INTO b VALUES (1, 1), (2, 2)",
-        "INSERT INTO c VALUES (1, 1, 1), (2, 2, 1)",
+        if by_one_row {
+            "INSERT INTO c VALUES (1, 1, 1), (2, 3, 1)"
+        } else {
+            "INSERT INTO c VALUES (1, 1, 2), (2, 3, 1)"
+        },
         if in_one { "SAVEPOINT here" } else { "COMMIT" },
         // By one of its keys only: that is none of the case.
-        "DELETE FROM a WHERE id = 2",
+        "DELETE FROM a WHERE id = 3",
         "DELETE FROM a",
         if in_one { "ROLLBACK" } else { "DROP TABLE c, b, a" },
     ];

@@ -292,11 +292,11 @@ fn a_row_that_a_deletion_loosens_on_its_way_out_is_an_error_in_the_transaction_t
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = Servers::start();
     let mut pair = servers.connect("UTC");
-    assert_eq!(cascades::loosened_on_its_way_out(&mut pair, true), ["23503", "0A000"]);
-    assert_eq!(
-        cascades::loosened_on_its_way_out(&mut pair, false),
-        ["DELETE 1", "DELETE 1"]
-    );
+    for by_one_row in [true, false] {
+        let mut said = |in_one| cascades::loosened_on_its_way_out(&mut pair, in_one, by_one_row);
+        assert_eq!(said(true), ["23503", "0A000"], "{by_one_row}");
+        assert_eq!(said(false), ["DELETE 2", "DELETE 2"], "{by_one_row}");
+    }
 }
 
 #[test]

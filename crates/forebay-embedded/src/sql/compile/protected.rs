@@ -136,10 +136,14 @@ fn along(path: &[Key], first: &str, prefix: &str) -> (Vec<String>, Vec<String>, 
 }
 
 impl Compiler<'_> {
-    /// A condition that fails if the row called `own`, and what goes with it, is protected; nothing where no such key is.
-    pub(super) fn protection(&mut self, table: &Table, own: &str) -> Result<Option<String>> {
+    /// A condition that fails if the row called `own`, and what goes with it, is protected; nothing where no such key is. `meant` tells
+    /// which rows go, by that name, if not all of the table do.
+    pub(super) fn protection(&mut self, table: &Table, own: &str, meant: Option<&str>) -> Result<Option<String>> {
         let reach = self.reach(&table.name)?;
         let mut parts = Vec::new();
+        // Of the same name inside as the row that is asked about, so that the condition means each row there.
+        let condition = meant.map(|meant| format!(" WHERE {meant}")).unwrap_or_default();
+        let going = format!("(SELECT * FROM {} AS {own}{condition})", identifier(&table.name));
         for path in &reach.paths {
             let parent = path.last().map_or(&table.name, |(table, _)| table);
             for (child, key) in reach.protecting(parent, &table.name) {
@@ -148,7 +152,7 @@ impl Compiler<'_> {
             for ((child, key), other_parent, other) in reach.loosened(parent) {
                 for other_path in reach.to(other_parent, &table.name) {
                     if (1..=2).contains(&(other_path.len().wrapping_sub(path.len()))) {
-                        parts.push(looked_at((path, key), (other_path, other), child, own));
+                        parts.push(looked_at((path, key, own), (other_path, other, &going), child));
                     }
                 }
             }
@@ -265,17 +269,17 @@ impl Compiler<'_> {
     }
 }
 
-/// The look at rows that this transaction has changed, that one key loosens behind one way of the cascade while what another key refers
-/// to goes behind another way: NULL, or the error.
+/// The look at rows that this transaction has changed, that one key loosens behind one way of the cascade from the row called `own` while
+/// what another key refers to goes behind another way from that row or another of `going`: NULL, or the error.
 fn looked_at(
-    (path, key): (&[Key], &ForeignKey),
-    (other_path, other): (&[Key], &ForeignKey),
+    (path, key, own): (&[Key], &ForeignKey, &str),
+    (other_path, other, going): (&[Key], &ForeignKey, &str),
     child: &str,
-    own: &str,
 ) -> String {
     let (mut rows, mut conditions, last) = along(path, own, "p");
     conditions.push(refers(key, "\"child\"", &last));
-    let (other_rows, other_conditions, last) = along(other_path, own, "q");
+    let (other_rows, other_conditions, last) = along(other_path, "\"first\"", "q");
+    rows.push(format!("{going} AS \"first\""));
     rows.extend(other_rows);
     conditions.extend(other_conditions);
     conditions.push(refers(other, "\"child\"", &last));

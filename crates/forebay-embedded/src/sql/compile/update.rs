@@ -141,8 +141,9 @@ impl Compiler<'_> {
         let deleting = self.deleting(delete)?;
         let Changing { table, alias, own, .. } = &deleting;
         let mut sql = format!("{with}DELETE FROM {} AS {own}", identifier(&table.name));
-        let protection = self.protection(table, own)?;
-        let condition = match (deleting.meant(), protection) {
+        let meant = deleting.meant();
+        let protection = self.protection(table, own, meant.as_deref())?;
+        let condition = match (meant, protection) {
             (Some(condition), Some(protection)) => Some(format!("({condition}) AND {protection}")),
             (condition, protection) => condition.or(protection),
         };
