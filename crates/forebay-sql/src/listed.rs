@@ -259,7 +259,7 @@ const KNOWN: [&str; 22] = [
 ];
 
 /// Whether no function is called, anywhere, but those that are known: others may aggregate, write or change with each call.
-fn has_known_functions(statement: &ast::Statement) -> bool {
+pub(super) fn has_known_functions(statement: &ast::Statement) -> bool {
     struct Known;
 
     impl ast::Visitor for Known {

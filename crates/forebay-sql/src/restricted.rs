@@ -11,11 +11,12 @@ use sqlparser::ast;
 
 use super::dialect::Dialect;
 use super::lexer::{Kind, Token};
+use super::listed::{has_known_functions, makes_rows_of_rows};
 use super::plain::{end, only_reads, tokens};
 use super::point::{Equality, conjuncts, equality, folded, literal_at, place_of};
 use super::row::cells;
 use super::syntax;
-use super::touches::{deleted_from, inserted_into, only_table, updated};
+use super::touches::{deleted_from, inserted_into, leaves_rows, only_table, updated};
 
 /// The rows that a statement is restricted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Restricted {
     pub columns: Vec<Restriction>,
     /// The columns that rows of it are given other values in.
     pub assigned: Vec<String>,
+    /// A row of its answer shows that there is such a row.
+    pub shows_row: bool,
 }
 
 /// A column that has one value.
@@ -73,7 +76,11 @@ pub fn restricted(sql: &str) -> Option<Restricted> {
                 return None;
             }
             let [from] = select.from.as_slice() else { return None };
-            found(&all, only_table(from)?, select.selection.as_ref()?, &[])
+            let found = found(&all, only_table(from)?, select.selection.as_ref()?, &[])?;
+            Some(Restricted {
+                shows_row: makes_rows_of_rows(select) && has_known_functions(&parsed),
+                ..found
+            })
         }
         ast::Statement::Update(update) => found(
             &all,
@@ -116,12 +123,7 @@ fn found(
 /// Of a row that stands in an INSERT.
 fn made(tokens: &Tokens<'_>, end: usize, insert: &ast::Insert) -> Option<Restricted> {
     // What is found in conflict may be any row.
-    let finds_none = match &insert.on {
-        None => true,
-        Some(ast::OnInsert::OnConflict(conflict)) => matches!(conflict.action, ast::OnConflictAction::DoNothing),
-        Some(_) => false,
-    };
-    let table = inserted_into(insert).filter(|_| finds_none)?;
+    let table = inserted_into(insert).filter(|_| leaves_rows(insert))?;
     let end = tokens
         .iter()
         .find(|(_, token)| token.is_word("ON") || token.is_word("RETURNING"))
@@ -157,6 +159,7 @@ fn shown(table: &ast::ObjectName, columns: Vec<Restriction>, assigned: Vec<Strin
         table,
         columns,
         assigned,
+        shows_row: false,
     })
 }
 
@@ -237,6 +240,24 @@ mod tests {
             [("id".to_owned(), To::Parameter(1)), ("a".to_owned(), To::Literal(1))]
         );
         assert_eq!(assigned, ["a", "B"]);
+    }
+
+    #[test]
+    fn an_answer_shows_a_row_where_each_of_its_rows_is_one_of_the_table() {
+        for (sql, shows) in [
+            ("SELECT * FROM t WHERE id = 5", true),
+            (
+                "SELECT lower(a) || 'x' FROM t WHERE id = $1 AND b > 7 ORDER BY c LIMIT 1",
+                true,
+            ),
+            ("SELECT count(*) FROM t WHERE id = 5", false),
+            ("SELECT 1 FROM t WHERE id = 5 GROUP BY GROUPING SETS (())", false),
+            ("SELECT 1 FROM t WHERE id = 5 HAVING true", false),
+            ("DELETE FROM t WHERE id = 5 RETURNING *", false),
+            ("INSERT INTO t (id) VALUES (5) RETURNING *", false),
+        ] {
+            assert_eq!(restricted(sql).map(|shown| shown.shows_row), Some(shows), "{sql}");
+        }
     }
 
     #[test]

@@ -32,8 +32,10 @@ pub struct Change {
     pub table: String,
     /// How.
     pub kind: ChangeKind,
-    /// Rows may be changed that are not in the text.
+    /// Rows may be found that are not in the text.
     pub finds_rows: bool,
+    /// It changes none of them: whatever rows there were are as they were.
+    pub leaves_rows: bool,
 }
 
 /// How.
@@ -178,37 +180,47 @@ fn effect(parsed: &ast::Statement, tokens: &[(Range<usize>, Token<'_>)]) -> Resu
             };
             let finds_rows = insert.on.is_some();
             only_queries(parsed, usize::from(insert.source.is_some()))?;
-            Ok(changes(table, ChangeKind::Insert, finds_rows))
+            Ok(changes(table, ChangeKind::Insert, finds_rows, leaves_rows(insert)))
         }
         ast::Statement::Update(update) => {
             let table = updated(update).and_then(only_table);
             let table = table.ok_or(NotShown("is an UPDATE of more than one table by itself"))?;
             refuse_cursors(tokens)?;
             only_queries(parsed, 0)?;
-            Ok(changes(table, ChangeKind::Update, true))
+            Ok(changes(table, ChangeKind::Update, true, false))
         }
         ast::Statement::Delete(delete) => {
             let table = deleted_from(delete).and_then(only_table);
             let table = table.ok_or(NotShown("is a DELETE of more than one table by itself"))?;
             refuse_cursors(tokens)?;
             only_queries(parsed, 0)?;
-            Ok(changes(table, ChangeKind::Delete, true))
+            Ok(changes(table, ChangeKind::Delete, true, false))
         }
         ast::Statement::Merge(merge) => {
             let table = merged_into(merge).ok_or(NotShown("is a MERGE of other rows than those that stand in it"))?;
             only_queries(parsed, 1)?;
-            Ok(changes(table, ChangeKind::Merge, true))
+            Ok(changes(table, ChangeKind::Merge, true, false))
         }
         _ => Err(NotShown(NO_CHANGE)),
     }
 }
 
-fn changes(table: &ast::ObjectName, kind: ChangeKind, finds_rows: bool) -> Effect {
+fn changes(table: &ast::ObjectName, kind: ChangeKind, finds_rows: bool, leaves_rows: bool) -> Effect {
     Effect::Changes(Change {
         table: table.to_string(),
         kind,
         finds_rows,
+        leaves_rows,
     })
+}
+
+/// Whether it changes no row that is found in conflict.
+pub(super) fn leaves_rows(insert: &ast::Insert) -> bool {
+    match &insert.on {
+        None => true,
+        Some(ast::OnInsert::OnConflict(conflict)) => matches!(conflict.action, ast::OnConflictAction::DoNothing),
+        Some(_) => false,
+    }
 }
 
 /// `WHERE CURRENT OF` a cursor: of the session.
@@ -449,6 +461,7 @@ mod tests {
                 table: table.to_owned(),
                 kind,
                 finds_rows,
+                leaves_rows: !finds_rows,
             })
         };
         for (sql, effect) in [
@@ -485,6 +498,10 @@ mod tests {
         ] {
             assert_eq!(effect_of(sql), effect, "{sql}");
         }
+        let Effect::Changes(finds_and_leaves) = effect_of("INSERT INTO t VALUES (1) ON CONFLICT (a) DO NOTHING") else {
+            panic!("it inserts");
+        };
+        assert!(finds_and_leaves.finds_rows && finds_and_leaves.leaves_rows);
     }
 
     #[test]

@@ -356,7 +356,11 @@ mod tests {
                 bytes: "five".into(),
                 is_of_now: true,
                 tables: ["t".into()].into(),
-                row: Some(Row { table, row }),
+                row: Some(Row {
+                    table,
+                    row,
+                    is_there: true,
+                }),
             })))
         }
 

@@ -32,6 +32,9 @@ pub(crate) struct Changed {
     pub(crate) rows: Rows,
 }
 
+/// So are all rows called together that are not there, as far as is known.
+pub(crate) const ABSENT: &str = "\0";
+
 /// Which rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rows {
@@ -45,6 +48,11 @@ impl Does {
     pub(crate) fn changes(table: Arc<str>) -> Self {
         let rows = Rows::Any;
         Self::Changes(vec![Changed { table, rows }])
+    }
+
+    /// Rows of it are made, and those that were there before are left as they were.
+    pub(crate) fn makes_rows(table: Arc<str>) -> Self {
+        Self::changes_row(table, Some(ABSENT.into()))
     }
 
     /// The row of it that is called so is; none: it may be any.

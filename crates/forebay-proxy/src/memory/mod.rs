@@ -45,7 +45,7 @@ pub(crate) use self::question::Asker;
 use self::question::{Question, tag_of, tag_of_row};
 pub(crate) use self::question::{Said, Unanswered};
 use self::windows::Window;
-pub(crate) use self::windows::Windows;
+pub(crate) use self::windows::{Windows, found_rows};
 use crate::last_answer::Remembrance;
 use crate::sharing::ask::Answer;
 

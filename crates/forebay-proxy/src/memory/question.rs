@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::does::ABSENT;
 use super::windows::Windows;
 use crate::beginning::Beginning;
 use crate::figures::Counting;
@@ -42,6 +43,8 @@ pub(crate) struct Said {
 pub(crate) struct Row {
     pub(crate) table: Arc<str>,
     pub(crate) row: Arc<str>,
+    /// The answer shows that it is there.
+    pub(crate) is_there: bool,
 }
 
 /// What is asked.
@@ -80,8 +83,8 @@ pub(crate) struct Form {
 #[derive(Default, Clone)]
 struct Tags {
     tables: Arc<[Arc<str>]>,
-    /// Of each: that of what may hang on any of its rows, and of what hangs on one.
-    tags: Arc<[[Arc<str>; 2]]>,
+    /// Of each: that of what may hang on any of its rows, of what hangs on one, and of what hangs on one that may not be there.
+    tags: Arc<[[Arc<str>; 3]]>,
 }
 
 /// By what forms of one statement are told apart.
@@ -180,7 +183,7 @@ pub(super) fn tag_of(place: &str, table: &str) -> Arc<str> {
     [place, "\0", table].concat().into()
 }
 
-/// By what all others about that table are known: by the empty text, and by the row.
+/// By what all others about that table are known: by the empty text, and by the row; those of rows that may not be there also by [`ABSENT`].
 pub(super) fn tag_of_row(place: &str, table: &str, row: &str) -> Arc<str> {
     [place, "\0", table, "\0", row].concat().into()
 }
@@ -198,11 +201,14 @@ impl Form {
         &self.common
     }
 
-    fn tags_of(&self, tables: &Arc<[Arc<str>]>) -> Arc<[[Arc<str>; 2]]> {
+    fn tags_of(&self, tables: &Arc<[Arc<str>]>) -> Arc<[[Arc<str>; 3]]> {
         let mut known = self.tags.lock();
         if !Arc::ptr_eq(&known.tables, tables) {
             let place = &self.common.place;
-            let tags = |table: &Arc<str>| [tag_of(place, table), tag_of_row(place, table, "")];
+            let tags = |table: &Arc<str>| {
+                let of_row = |row| tag_of_row(place, table, row);
+                [tag_of(place, table), of_row(""), of_row(ABSENT)]
+            };
             *known = Tags {
                 tables: Arc::clone(tables),
                 tags: tables.iter().map(tags).collect(),
@@ -238,9 +244,12 @@ impl Question {
     pub(super) fn tags(&self, tables: &Arc<[Arc<str>]>, row: Option<&Row>) -> Vec<Arc<str>> {
         let place = &self.common().place;
         let mut tags = vec![Arc::clone(place)];
-        for (table, [any, one]) in tables.iter().zip(&*self.form.tags_of(tables)) {
+        for (table, [any, one, absent]) in tables.iter().zip(&*self.form.tags_of(tables)) {
             match row.filter(|row| row.table == *table) {
-                Some(row) => tags.extend([Arc::clone(one), tag_of_row(place, table, &row.row)]),
+                Some(row) => {
+                    tags.extend([Arc::clone(one), tag_of_row(place, table, &row.row)]);
+                    tags.extend((!row.is_there).then(|| Arc::clone(absent)));
+                }
                 None => tags.push(Arc::clone(any)),
             }
         }

@@ -45,7 +45,7 @@ impl Window {
 impl Windows {
     /// Those of this answer, by any number from 0 to 1.
     pub(super) fn of(&self, said: &[u8], chance: f64) -> Window {
-        let (fresh, stale) = match self.missing.filter(|_| has_no_rows(said)) {
+        let (fresh, stale) = match self.missing.filter(|_| found_rows(said) == Some(false)) {
             Some(missing) => (missing, Duration::ZERO),
             None => (self.fresh, self.stale),
         };
@@ -103,16 +103,16 @@ impl fmt::Display for Windows {
     }
 }
 
-/// Whether a server that says this has found nothing.
-fn has_no_rows(mut said: &[u8]) -> bool {
+/// Whether a server that says this has found rows, as far as it tells.
+pub(crate) fn found_rows(mut said: &[u8]) -> Option<bool> {
     while let Ok(Some(Frame { tag, length })) = frame(said) {
         match tag {
-            b'D' => return false,
-            b'C' => return said.get(HEADER_BYTES..length) == Some(NO_ROWS),
+            b'D' => return Some(true),
+            b'C' => return (said.get(HEADER_BYTES..length) == Some(NO_ROWS)).then_some(false),
             _ => said = said.get(length..).unwrap_or_default(),
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]

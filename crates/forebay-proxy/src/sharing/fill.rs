@@ -17,7 +17,7 @@ use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
 use crate::memory::question::{Asker, Question, Row, Way, Wording};
-use crate::memory::{Said, Unanswered};
+use crate::memory::{Said, Unanswered, found_rows};
 use crate::pool::Pool;
 
 /// What it takes to ask what questions of one form ask.
@@ -81,12 +81,13 @@ impl Way for Fill {
                 Some(None) => false,
                 Some(Some(fence)) => matches!(seen.await, Ok((snapshot, server)) if fence.holds(&snapshot, &server)),
             };
+            let is_there = self.plan.shows_row() && found_rows(&said) == Some(true);
             Ok(Said {
                 // What it is a part of is longer.
                 bytes: Bytes::copy_from_slice(&said),
                 is_of_now: is_of_now && is_known,
                 tables: of.tables,
-                row,
+                row: row.map(|row| Row { is_there, ..row }),
             })
         })
     }
@@ -117,6 +118,8 @@ impl Fill {
         };
         let row = self.plan.row(of.key.as_deref()?, &given)?;
         let table = self.plan.restricted_to()?.into();
-        Some(Row { table, row })
+        // As long as nothing is told.
+        let is_there = false;
+        Some(Row { table, row, is_there })
     }
 }

@@ -477,6 +477,11 @@ impl Plan {
         self.restricted.as_ref().map(|restricted| &*restricted.table)
     }
 
+    /// Whether a row of its answer shows that the row is there that it is restricted to.
+    pub(crate) fn shows_row(&self) -> bool {
+        self.restricted.as_ref().is_some_and(|restricted| restricted.shows_row)
+    }
+
     /// The one row of that table that it is restricted to, by its key and by what it is given.
     pub(crate) fn row(&self, key: &Key, given: &Given<'_>) -> Option<Arc<str>> {
         restriction::row(self.restricted.as_ref()?, key, given)
@@ -511,12 +516,21 @@ impl Plan {
             ) => match self.changed_table_alone() {
                 Some(table) => {
                     let row = key.as_ref().zip(given).and_then(|(key, given)| self.row(key, given));
-                    Does::changes_row(table, row)
+                    match row {
+                        None if self.leaves_rows() => Does::makes_rows(table),
+                        row => Does::changes_row(table, row),
+                    }
                 }
                 None => Does::Anything,
             },
             _ => self.does.clone(),
         }
+    }
+
+    /// Whether rows that are there already are left as they were.
+    fn leaves_rows(&self) -> bool {
+        let leaves = |touches: &Touches| matches!(&touches.effect, Effect::Changes(change) if change.leaves_rows);
+        self.touches.as_ref().is_ok_and(leaves)
     }
 
     /// The table whose rows it changes, without its schema, as the catalog has it.
