@@ -246,7 +246,7 @@ fn value_of(expression: &ast::Expr) -> Option<(&ast::Value, Option<u32>)> {
 }
 
 /// The number that a type has in every PostgreSQL.
-fn number_of(data_type: &ast::DataType) -> Option<u32> {
+pub(super) fn number_of(data_type: &ast::DataType) -> Option<u32> {
     match data_type {
         ast::DataType::SmallInt(None) | ast::DataType::Int2(None) => Some(21),
         ast::DataType::Int(None) | ast::DataType::Integer(None) | ast::DataType::Int4(None) => Some(23),
@@ -292,19 +292,23 @@ pub(super) fn equality(condition: &ast::Expr) -> Option<Equality<'_>> {
     else {
         return None;
     };
-    let column = match &**left {
-        ast::Expr::Identifier(column) => column,
-        ast::Expr::CompoundIdentifier(names) => names.last()?,
-        _ => return None,
-    };
+    let column = column(left)?;
     let (value, cast) = value_of(right)?;
     let is_one = match value {
         ast::Value::Placeholder(_) | ast::Value::SingleQuotedString(_) => true,
         ast::Value::Number(digits, is_long) => !is_long && digits.bytes().all(|byte| byte.is_ascii_digit()),
         _ => false,
     };
-    let column = folded(column)?;
     is_one.then_some(Equality { column, value, cast })
+}
+
+/// The column that an expression is.
+pub(super) fn column(expression: &ast::Expr) -> Option<String> {
+    match expression {
+        ast::Expr::Identifier(column) => folded(column),
+        ast::Expr::CompoundIdentifier(names) => folded(names.last()?),
+        _ => None,
+    }
 }
 
 /// Which token the value is: the one that stands behind this column and `=`, where that is certain.

@@ -1,6 +1,6 @@
-//! Restricted: the rows of one table that a statement is restricted to, by columns that have one value each in all of them.
+//! Restricted: the rows of one table that a statement is restricted to, by columns that have one of a few values each in all of them.
 //!
-//! Promises: the answer of a query hangs on no row in which one of the columns has another value, and on no row of another table; an UPDATE or
+//! Promises: the answer of a query hangs on no row in which one of the columns has none of its values, and on no row of another table; an UPDATE or
 //! DELETE changes no such row, as far as it names rows itself, and an INSERT makes none. What the comparison makes of its two sides
 //! is for their types to say. Where a value stands is told by its place in the text, so that it holds for all texts that are alike but for literals.
 //! Knows no table: of what types the columns are is to be asked of the catalog.
@@ -13,17 +13,17 @@ use super::dialect::Dialect;
 use super::lexer::{Kind, Token};
 use super::listed::{has_known_functions, makes_rows_of_rows};
 use super::plain::{end, only_reads, tokens};
-use super::point::{Equality, conjuncts, equality, folded, literal_at, place_of};
+use super::point::{Equality, Literal, column, conjuncts, equality, folded, literal_at, number_of, place_of};
 use super::row::cells;
 use super::syntax;
-use super::touches::{deleted_from, inserted_into, leaves_rows, only_table, updated};
+use super::touches::{deleted_from, inserted_into, leaves_rows, name, only_table, updated};
 
 /// The rows that a statement is restricted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restricted {
     /// The table, without its schema, as PostgreSQL keeps its name.
     pub table: String,
-    /// The columns that have one value each.
+    /// The columns that have one of a few values each.
     pub columns: Vec<Restriction>,
     /// The columns that rows of it are given other values in.
     pub assigned: Vec<String>,
@@ -31,16 +31,19 @@ pub struct Restricted {
     pub shows_row: bool,
 }
 
-/// A column that has one value.
+/// A column that has one of these values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restriction {
     /// As PostgreSQL keeps its name.
     pub column: String,
-    /// What it is.
-    pub to: To,
+    /// What they are.
+    pub to: Vec<To>,
 }
 
-/// A value, by its place. A parameter that stands elsewhere, too, is none: there it may be of another type than it is compared as.
+/// Longer lists are none.
+const LIST_MAX: usize = 1000;
+
+/// A value, or several, by the place. A parameter that stands elsewhere, too, is none: there it may be of another type than it is compared as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// The parameter of this number, from 0 on.
@@ -49,6 +52,8 @@ pub enum To {
     Cast(usize, u32),
     /// The [literal](super::literals) of this number, from 0 on.
     Literal(usize),
+    /// What is in the array that is the parameter of this number; as values of the type of the second number, if there is one.
+    Elements(usize, Option<u32>),
 }
 
 type Tokens<'a> = [(Range<usize>, Token<'a>)];
@@ -108,7 +113,12 @@ fn found(
 ) -> Option<Restricted> {
     let mut columns = Vec::new();
     conjuncts(condition, &mut |conjunct| {
-        columns.extend(equality(conjunct).and_then(|equality| restriction(tokens, &equality)));
+        let one = || equality(conjunct).and_then(|equality| restriction(tokens, &equality));
+        columns.extend(
+            one()
+                .or_else(|| of_list(tokens, conjunct))
+                .or_else(|| of_array(tokens, conjunct)),
+        );
     });
     let assigned = assignments.iter().map(|assignment| match &assignment.target {
         ast::AssignmentTarget::ColumnName(target) => match target.0.as_slice() {
@@ -144,7 +154,7 @@ fn made(tokens: &Tokens<'_>, end: usize, insert: &ast::Insert) -> Option<Restric
             _ => To::Literal(literal_at(tokens, cell.start)?),
         };
         let column = folded(column)?;
-        Some(Restriction { column, to })
+        Some(Restriction { column, to: vec![to] })
     });
     let columns = columns.collect();
     shown(table, columns, Vec::new())
@@ -182,7 +192,85 @@ fn restriction(tokens: &Tokens<'_>, equality: &Equality<'_>) -> Option<Restricti
     };
     Some(Restriction {
         column: equality.column.clone(),
-        to,
+        to: vec![to],
+    })
+}
+
+/// By a list that stands in the text.
+fn of_list(tokens: &Tokens<'_>, condition: &ast::Expr) -> Option<Restriction> {
+    let ast::Expr::InList {
+        expr,
+        list,
+        negated: false,
+    } = condition
+    else {
+        return None;
+    };
+    let column = column(expr).filter(|_| list.len() <= LIST_MAX)?;
+    let begins = |at: &usize| {
+        let [(_, before), (_, is_in), (_, opens)] = &tokens[*at..at + 3] else {
+            return false;
+        };
+        is_in.is_word("IN") && opens.is_symbol("(") && matches!(name(before), Ok(Some(name)) if name == column)
+    };
+    let mut all = (0..tokens.len().saturating_sub(2)).filter(begins);
+    let mut at = all.next()? + 3;
+    if all.next().is_some() {
+        return None;
+    }
+    let mut to = Vec::with_capacity(list.len());
+    loop {
+        let (_, token) = tokens.get(at)?;
+        to.push(match token.kind {
+            Kind::Parameter => To::Parameter(parameter_alone(tokens, token.text)?),
+            _ => {
+                let literal = Literal::of(token)?;
+                literal.digits().or(literal.string())?;
+                To::Literal(literal_at(tokens, at)?)
+            }
+        });
+        let (_, behind) = tokens.get(at + 1)?;
+        match behind.is_symbol(",") {
+            true => at += 2,
+            false if behind.is_symbol(")") => break,
+            false => return None,
+        }
+    }
+    (to.len() == list.len()).then_some(Restriction { column, to })
+}
+
+/// By an array that is a parameter.
+fn of_array(tokens: &Tokens<'_>, condition: &ast::Expr) -> Option<Restriction> {
+    let ast::Expr::AnyOp {
+        left,
+        compare_op: ast::BinaryOperator::Eq,
+        right,
+        is_some: _,
+    } = condition
+    else {
+        return None;
+    };
+    let (array, cast) = match &**right {
+        ast::Expr::Cast {
+            kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
+            expr,
+            data_type: ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(of, None)),
+            format: None,
+            ..
+        } => (&**expr, Some(number_of(of)?)),
+        array => (array, None),
+    };
+    let ast::Expr::Value(ast::ValueWithSpan {
+        value: ast::Value::Placeholder(name),
+        ..
+    }) = array
+    else {
+        return None;
+    };
+    let to = To::Elements(parameter_alone(tokens, name)?, cast);
+    Some(Restriction {
+        column: column(left)?,
+        to: vec![to],
     })
 }
 
@@ -190,7 +278,7 @@ fn restriction(tokens: &Tokens<'_>, equality: &Equality<'_>) -> Option<Restricti
 mod tests {
     use super::*;
 
-    type Shown = (String, Vec<(String, To)>, Vec<String>);
+    type Shown = (String, Vec<(String, Vec<To>)>, Vec<String>);
 
     fn shown(sql: &str) -> Option<Shown> {
         restricted(sql).map(|shown| {
@@ -230,16 +318,43 @@ mod tests {
                 &[("a", To::Parameter(0)), ("c", To::Literal(1))],
             ),
         ] {
-            let columns: Vec<_> = columns.iter().map(|(name, to)| ((*name).to_owned(), *to)).collect();
+            let columns: Vec<_> = columns
+                .iter()
+                .map(|(name, to)| ((*name).to_owned(), vec![*to]))
+                .collect();
             let told = (!columns.is_empty()).then(|| (table.to_owned(), columns, vec![]));
             assert_eq!(shown(sql), told, "{sql}");
         }
         let (_, columns, assigned) = shown("UPDATE t SET a = $1, \"B\" = b + 1 WHERE id = $2 AND a = 5").unwrap();
         assert_eq!(
             columns,
-            [("id".to_owned(), To::Parameter(1)), ("a".to_owned(), To::Literal(1))]
+            [
+                ("id".to_owned(), vec![To::Parameter(1)]),
+                ("a".to_owned(), vec![To::Literal(1)])
+            ]
         );
         assert_eq!(assigned, ["a", "B"]);
+    }
+
+    #[test]
+    fn a_column_may_have_one_of_several_values() {
+        for (sql, to) in [
+            ("SELECT * FROM t WHERE id IN (5)", &[To::Literal(0)][..]),
+            (
+                "DELETE FROM \"t\" WHERE \"t\".\"id\" IN ($2, 'x', 7) AND a = 3",
+                &[To::Parameter(1), To::Literal(0), To::Literal(1)],
+            ),
+            ("SELECT 7 FROM t WHERE id = ANY($1)", &[To::Elements(0, None)]),
+            (
+                "UPDATE t SET a = 1 WHERE b AND id = ANY ($1::bigint[])",
+                &[To::Elements(0, Some(20))],
+            ),
+        ] {
+            let (_, columns, _) = shown(sql).unwrap_or_else(|| panic!("{sql}"));
+            assert_eq!(columns[0], ("id".to_owned(), to.to_vec()), "{sql}");
+        }
+        let long = |count: usize| format!("DELETE FROM t WHERE id IN (1{})", ", 1".repeat(count - 1));
+        assert!(restricted(&long(LIST_MAX)).is_some() && restricted(&long(LIST_MAX + 1)).is_none());
     }
 
     #[test]
@@ -266,7 +381,24 @@ mod tests {
             "SELECT * FROM t",
             "SELECT * FROM t WHERE id = 5 OR a",
             "SELECT * FROM t WHERE NOT (id = 5)",
-            "SELECT * FROM t WHERE id > 5 AND id = a AND id = 5.5 AND id = -5 AND id = ANY($1)",
+            "SELECT * FROM t WHERE id > 5 AND id = a AND id = 5.5 AND id = -5",
+            "SELECT * FROM t WHERE id NOT IN (5, 6)",
+            "SELECT * FROM t WHERE id IN (5, -6)",
+            "SELECT * FROM t WHERE id IN (5, 6.5)",
+            "SELECT * FROM t WHERE id IN (5, 6e1)",
+            "SELECT * FROM t WHERE id IN (5, a)",
+            "SELECT * FROM t WHERE id IN (5, $1::int8)",
+            "SELECT * FROM t WHERE id IN ('a', E'b')",
+            "SELECT * FROM t WHERE id IN ($1, $1)",
+            "SELECT * FROM t WHERE id IN (1) OR id IN (2)",
+            "SELECT * FROM t WHERE id IN (1) AND (a OR id IN (2))",
+            "SELECT * FROM t WHERE (id, a) IN ((1, 2))",
+            "SELECT * FROM t WHERE id <> ANY($1)",
+            "SELECT * FROM t WHERE id = ALL($1)",
+            "SELECT * FROM t WHERE id = ANY('{1}')",
+            "SELECT * FROM t WHERE id = ANY(ARRAY[$1])",
+            "SELECT * FROM t WHERE id = ANY($1::numeric[])",
+            "SELECT $1 FROM t WHERE id = ANY($1)",
             "SELECT * FROM t WHERE id = 5 COLLATE \"x\"",
             "SELECT * FROM t WHERE id = $1 + 1",
             "SELECT a, $1::float8 FROM t WHERE id = $1",

@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::beginning::Beginning;
     use crate::memory::does::{Changed, Rows};
-    use crate::memory::question::{Asker, Common, Form, Question, Row, Way, Wording};
+    use crate::memory::question::{Asker, Common, Form, Question, Rows as Known, Way, Wording};
     use crate::memory::{Invalidation, Said, Told, Unanswered, Windows};
     use crate::sharing::ask::Answer;
     use crate::whose::Whose;
@@ -351,15 +351,15 @@ mod tests {
 
     impl Way for Five {
         fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Result<Said, Unanswered>> + Send + 'a>> {
-            let (table, row) = ("t".into(), "5".into());
+            let (table, row): (Arc<str>, Arc<str>) = ("t".into(), "5".into());
             Box::pin(ready(Ok(Said {
                 bytes: "five".into(),
                 is_of_now: true,
                 tables: ["t".into()].into(),
-                row: Some(Row {
+                rows: Some(Known {
                     table,
-                    row,
-                    is_there: true,
+                    rows: vec![row],
+                    are_there: true,
                 }),
             })))
         }

@@ -50,9 +50,15 @@ impl Does {
         Self::Changes(vec![Changed { table, rows }])
     }
 
+    /// Those rows of it are that are called so.
+    pub(crate) fn changes_rows(table: Arc<str>, rows: Vec<Arc<str>>) -> Self {
+        let rows = Rows::Only(rows);
+        Self::Changes(vec![Changed { table, rows }])
+    }
+
     /// Rows of it are made, and those that were there before are left as they were.
     pub(crate) fn makes_rows(table: Arc<str>) -> Self {
-        Self::changes_row(table, Some(ABSENT.into()))
+        Self::changes_rows(table, vec![ABSENT.into()])
     }
 
     /// The row of it that is called so is; none: it may be any.

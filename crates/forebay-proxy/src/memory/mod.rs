@@ -52,6 +52,8 @@ use crate::sharing::ask::Answer;
 /// Beside its bytes an answer takes about so many: its place in the cache, its tags and the table of them, and what the allocator needs for each of
 /// its eight pieces. As `lab query-cache` measures it, of answers that hang on one row.
 const OVERHEAD_BYTES: usize = 484;
+/// The same of each row but the first: its tag.
+const ROW_BYTES: usize = 200;
 
 /// Answers that are remembered, of all databases of a proxy. Clones are handles to the same.
 #[derive(Clone)]
@@ -409,18 +411,25 @@ fn room(max_bytes: u64) -> Answers {
             // For those alone who have waited for it.
             false => Window::NONE,
         };
-        let tags = question.tags(&said.tables, said.row.as_ref());
-        let fetched = Fetched::of(said.bytes).fresh_for(window.fresh).stale_for(window.stale);
+        let tags = question.tags(&said.tables, said.rows.as_ref());
+        let more = said.rows.map_or(0, |rows| rows.rows.len().saturating_sub(1));
+        let bytes = weight(&question, Some(&said.bytes));
+        let mut fetched = Fetched::of(said.bytes).fresh_for(window.fresh).stale_for(window.stale);
+        if more > 0 {
+            fetched = fetched.weight(bytes.saturating_add(u32::try_from(more * ROW_BYTES).unwrap_or(u32::MAX)));
+        }
         Ok::<_, Unanswered>(tags.into_iter().fold(fetched, Fetched::tag))
     });
-    let weigh = |question: &Question, said: Option<&Bytes>| {
-        let bytes = question.bytes() + said.map_or(0, Bytes::len) + OVERHEAD_BYTES;
-        u32::try_from(bytes).unwrap_or(u32::MAX)
-    };
     // How long the server may be at it is for the client's time limit to say.
-    let answers = answers.capacity(max_bytes).weigher(weigh);
+    let answers = answers.capacity(max_bytes).weigher(weight);
     let answers = answers.hot_keys(watched(max_bytes), HALF_LIFE);
     answers.no_fetch_timeout().build()
+}
+
+/// How many bytes an answer takes that hangs on one row, or on whole tables.
+fn weight(question: &Question, said: Option<&Bytes>) -> u32 {
+    let bytes = question.bytes() + said.map_or(0, Bytes::len) + OVERHEAD_BYTES;
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 fn answer_of(outcome: Result<Option<Bytes>, CacheError<Unanswered>>) -> Answer {

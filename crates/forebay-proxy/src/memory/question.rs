@@ -34,17 +34,17 @@ pub(crate) struct Said {
     pub(crate) is_of_now: bool,
     /// The tables whose rows it is of.
     pub(crate) tables: Arc<[Arc<str>]>,
-    /// Of this table it hangs on no row but the one that is [called](super::key) so.
-    pub(crate) row: Option<Row>,
+    /// Of one of them it hangs on no rows but these.
+    pub(crate) rows: Option<Rows>,
 }
 
-/// A row of a table, as both are called.
+/// Rows of a table, as they are [called](super::key).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct Rows {
     pub(crate) table: Arc<str>,
-    pub(crate) row: Arc<str>,
-    /// The answer shows that it is there.
-    pub(crate) is_there: bool,
+    pub(crate) rows: Vec<Arc<str>>,
+    /// The answer shows that they are there.
+    pub(crate) are_there: bool,
 }
 
 /// What is asked.
@@ -83,7 +83,7 @@ pub(crate) struct Form {
 #[derive(Default, Clone)]
 struct Tags {
     tables: Arc<[Arc<str>]>,
-    /// Of each: that of what may hang on any of its rows, of what hangs on one, and of what hangs on one that may not be there.
+    /// Of each: that of what may hang on any of its rows, of what hangs on some, and of what hangs on some that may not be there.
     tags: Arc<[[Arc<str>; 3]]>,
 }
 
@@ -240,15 +240,16 @@ impl Question {
         !self.common().windows.away.is_zero()
     }
 
-    /// By what its answer is known: all of its database's, and of its tables', of which it hangs on no row of one but this.
-    pub(super) fn tags(&self, tables: &Arc<[Arc<str>]>, row: Option<&Row>) -> Vec<Arc<str>> {
+    /// By what its answer is known: all of its database's, and of its tables', of which it hangs on no rows of one but these.
+    pub(super) fn tags(&self, tables: &Arc<[Arc<str>]>, rows: Option<&Rows>) -> Vec<Arc<str>> {
         let place = &self.common().place;
         let mut tags = vec![Arc::clone(place)];
         for (table, [any, one, absent]) in tables.iter().zip(&*self.form.tags_of(tables)) {
-            match row.filter(|row| row.table == *table) {
-                Some(row) => {
-                    tags.extend([Arc::clone(one), tag_of_row(place, table, &row.row)]);
-                    tags.extend((!row.is_there).then(|| Arc::clone(absent)));
+            match rows.filter(|rows| rows.table == *table) {
+                Some(rows) => {
+                    tags.push(Arc::clone(one));
+                    tags.extend(rows.rows.iter().map(|row| tag_of_row(place, table, row)));
+                    tags.extend((!rows.are_there).then(|| Arc::clone(absent)));
                 }
                 None => tags.push(Arc::clone(any)),
             }

@@ -16,9 +16,12 @@ use super::filler;
 use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
-use crate::memory::question::{Asker, Question, Row, Way, Wording};
+use crate::memory::question::{Asker, Question, Rows, Way, Wording};
 use crate::memory::{Said, Unanswered, found_rows};
 use crate::pool::Pool;
+
+/// An answer that hangs on more rows is taken for one about the whole table: it is remembered by each.
+const ROWS_MAX: usize = 100;
 
 /// What it takes to ask what questions of one form ask.
 pub(crate) struct Fill {
@@ -45,8 +48,8 @@ impl Way for Fill {
             // Whose answer hangs on numbers that were drawn is never remembered.
             let of = self.plan.may_be_remembered(true).ok_or(Unanswered)?;
             let listener = pool.listener();
-            let row = self.row(&of, question);
-            let by_row = row.as_ref().and_then(|row| Some((&*row.table, of.key.as_deref()?)));
+            let rows = self.rows(&of, question);
+            let by_row = rows.as_ref().and_then(|rows| Some((&*rows.table, of.key.as_deref()?)));
             let fence = listener.as_ref().map(|listener| listener.begin(&of.tables, by_row));
             // What is known of its tables may be of before.
             let is_known = of.schema_changes == pool.effects.schema_changes();
@@ -81,13 +84,17 @@ impl Way for Fill {
                 Some(None) => false,
                 Some(Some(fence)) => matches!(seen.await, Ok((snapshot, server)) if fence.holds(&snapshot, &server)),
             };
-            let is_there = self.plan.shows_row() && found_rows(&said) == Some(true);
+            // Of several it shows some.
+            let shows = |rows: &Rows| rows.rows.len() == 1 && self.plan.shows_row() && found_rows(&said) == Some(true);
             Ok(Said {
                 // What it is a part of is longer.
                 bytes: Bytes::copy_from_slice(&said),
                 is_of_now: is_of_now && is_known,
                 tables: of.tables,
-                row: row.map(|row| Row { is_there, ..row }),
+                rows: rows.map(|rows| Rows {
+                    are_there: shows(&rows),
+                    ..rows
+                }),
             })
         })
     }
@@ -107,8 +114,8 @@ impl Fill {
         }
     }
 
-    /// The one row of a table that its answer hangs on, of all of that table's.
-    fn row(&self, of: &Of, question: &Question) -> Option<Row> {
+    /// The few rows of a table that its answer hangs on, of all of that table's.
+    fn rows(&self, of: &Of, question: &Question) -> Option<Rows> {
         let given = match &question.wording {
             Wording::Text(text) => Given::Text(text.as_bytes()),
             Wording::Bound { statement, bound, .. } => Given::Bound {
@@ -116,10 +123,13 @@ impl Fill {
                 bound,
             },
         };
-        let row = self.plan.row(of.key.as_deref()?, &given)?;
+        let rows = self.plan.rows(of.key.as_deref()?, &given)?;
         let table = self.plan.restricted_to()?.into();
-        // As long as nothing is told.
-        let is_there = false;
-        Some(Row { table, row, is_there })
+        (rows.len() <= ROWS_MAX).then_some(Rows {
+            table,
+            rows,
+            // As long as nothing is told.
+            are_there: false,
+        })
     }
 }

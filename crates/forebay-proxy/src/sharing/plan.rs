@@ -477,14 +477,14 @@ impl Plan {
         self.restricted.as_ref().map(|restricted| &*restricted.table)
     }
 
-    /// Whether a row of its answer shows that the row is there that it is restricted to.
+    /// Whether a row of its answer shows that a row is there that it is restricted to.
     pub(crate) fn shows_row(&self) -> bool {
         self.restricted.as_ref().is_some_and(|restricted| restricted.shows_row)
     }
 
-    /// The one row of that table that it is restricted to, by its key and by what it is given.
-    pub(crate) fn row(&self, key: &Key, given: &Given<'_>) -> Option<Arc<str>> {
-        restriction::row(self.restricted.as_ref()?, key, given)
+    /// The rows of that table that it is restricted to, by its key and by what it is given.
+    pub(crate) fn rows(&self, key: &Key, given: &Given<'_>) -> Option<Vec<Arc<str>>> {
+        restriction::rows(self.restricted.as_ref()?, key, given)
     }
 
     /// Whether its answer hangs on when it is asked, as far as its text tells, and no rule says that this is of no matter.
@@ -515,10 +515,11 @@ impl Plan {
                 Some(Kind::Change),
             ) => match self.changed_table_alone() {
                 Some(table) => {
-                    let row = key.as_ref().zip(given).and_then(|(key, given)| self.row(key, given));
-                    match row {
+                    let rows = key.as_ref().zip(given).and_then(|(key, given)| self.rows(key, given));
+                    match rows {
+                        Some(rows) => Does::changes_rows(table, rows),
                         None if self.leaves_rows() => Does::makes_rows(table),
-                        row => Does::changes_row(table, row),
+                        None => Does::changes(table),
                     }
                 }
                 None => Does::Anything,
