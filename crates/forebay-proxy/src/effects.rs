@@ -202,10 +202,7 @@ impl Effects {
 
     /// A command of this tag is done, and its own transaction sees it; or it is committed.
     pub(crate) fn has_changed_tables(&self, tag: &[u8]) {
-        if [&b"CREATE "[..], b"ALTER ", b"DO\0", b"IMPORT "]
-            .iter()
-            .any(|begin| tag.starts_with(begin))
-        {
+        if may_change_tables(tag) {
             self.has_made_tables();
         }
     }
@@ -284,14 +281,27 @@ fn changes_functions(tag: &[u8]) -> bool {
 
 /// Whether commands of this tag change roles, which all databases of a server share.
 pub(crate) fn changes_roles(tag: &[u8]) -> bool {
-    tag.ends_with(b" ROLE\0")
+    // What was prepared, and what a text does in another language, may be that.
+    tag.ends_with(b" ROLE\0") || [&b"DO\0"[..], b"CALL\0", b"COMMIT PREPARED\0"].contains(&tag)
 }
 
 /// Whether what commands of this tag do is to be [told](Effects::has_changed) when it is committed.
 pub(crate) fn may_change(tag: &[u8]) -> bool {
-    [&b"CREATE "[..], b"ALTER ", b"DO\0", b"CALL\0", b"IMPORT "]
-        .iter()
-        .any(|begin| tag.starts_with(begin))
+    may_change_tables(tag) || tag == b"CALL\0"
+}
+
+/// Whether commands of this tag make, alter or drop tables, or may.
+fn may_change_tables(tag: &[u8]) -> bool {
+    [
+        &b"CREATE "[..],
+        b"ALTER ",
+        b"DROP ",
+        b"DO\0",
+        b"IMPORT ",
+        b"COMMIT PREPARED\0",
+    ]
+    .iter()
+    .any(|begin| tag.starts_with(begin))
 }
 
 /// A row of the answer.

@@ -135,6 +135,8 @@ impl State {
                     self.has_unnamed = false;
                 }
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DEALLOCATE ALL\0" => self.discarded(server),
+                // The next one may have begun.
+                b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"COMMIT\0" => self.tell_changes(),
                 b'C' if is_visible && effects::may_change(&bytes[HEADER_BYTES..here]) => {
                     self.pool.effects.has_changed_tables(&bytes[HEADER_BYTES..here]);
                     self.changed.push(Bytes::copy_from_slice(&bytes[HEADER_BYTES..here]));

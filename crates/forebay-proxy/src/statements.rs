@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
 use forebay_sql::{
-    Caller, Hints, deallocates, describes_nothing, executes, hints_and_caller, mentions_a_moment, names_a_moment,
-    without_comments,
+    Caller, Hints, deallocates, describes_nothing, executes, hints_and_caller, may_make_tables, mentions_a_moment,
+    names_a_moment, without_comments,
 };
 use parking_lot::Mutex;
 
@@ -46,6 +46,7 @@ pub(crate) struct Statement {
     describes_nothing: bool,
     asks_for_numbers: bool,
     may_copy_in: bool,
+    may_make_tables: bool,
     hints: Hints,
     /// Who asks it, as its comments say it, and what is counted of that.
     caller: Option<(Box<str>, OnceLock<Arc<Counting>>)>,
@@ -107,6 +108,16 @@ pub(crate) fn tells_a_moment(text: &[u8]) -> bool {
 /// Whether among what is bound there may be a word for the moment at which it is read.
 pub(crate) fn tells_a_moment_by_value(bound: &[u8]) -> bool {
     const WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
+    // What is within quotes of its own, of a range or an array, may have some inside of it, as `[n\ow,)`.
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\\');
+    let unquoted: Vec<u8>;
+    let bound = match bound.iter().any(is_quote) {
+        true => {
+            unquoted = bound.iter().copied().filter(|byte| !is_quote(byte)).collect();
+            &unquoted
+        }
+        false => bound,
+    };
     let begins = |at: usize| {
         let rest = &bound[at..];
         WORDS.iter().any(|word| {
@@ -178,6 +189,11 @@ impl Statement {
     /// Whether it may copy in what the client sends behind its Execute.
     pub(crate) fn may_copy_in(&self) -> bool {
         self.may_copy_in
+    }
+
+    /// Whether it may make a table without its tag saying so.
+    pub(crate) fn may_make_tables(&self) -> bool {
+        self.may_make_tables
     }
 
     /// What its comments ask.
@@ -254,6 +270,7 @@ impl Table {
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
+            may_make_tables: std::str::from_utf8(text).is_ok_and(may_make_tables),
             hints,
             caller: caller.map(|caller| (name_of(caller).into(), OnceLock::new())),
             names_a_moment: tells_a_moment(text),

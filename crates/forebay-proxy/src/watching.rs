@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use forebay_sql::begins_read_committed;
+use forebay_sql::{begins_read_committed, may_make_tables};
 
 use crate::memory::does::Does;
 use crate::memory::watch::{Course, Watch};
@@ -18,6 +18,7 @@ use crate::statements::{Statement, text_of};
 impl State {
     /// A text is sent on to be run.
     pub(crate) fn watch_text(&mut self, text: &[u8]) {
+        self.watch.makes_tables |= std::str::from_utf8(text).is_ok_and(may_make_tables);
         if !self.pool.remembers() || self.watch.does == Does::Anything {
             return;
         }
@@ -27,6 +28,7 @@ impl State {
 
     /// What was prepared is, with what stands in the body of a Bind behind the name.
     pub(crate) fn watch_statement(&mut self, statement: Option<&Statement>, bound: &[u8]) {
+        self.watch.makes_tables |= statement.is_some_and(Statement::may_make_tables);
         if !self.pool.remembers() || self.watch.does == Does::Anything {
             return;
         }
@@ -48,13 +50,15 @@ impl State {
             self.learn_of_reading(plan, changes);
         }
         let does = plan.map_or(Does::Anything, |plan| plan.does(changes, given));
-        self.watch.makes_tables |= does == Does::Anything && makes_tables(text);
         let to_begin = || std::str::from_utf8(text).is_ok_and(begins_read_committed);
         // What it may leave may be a setting that it has made.
         let to_read = reads && does == Does::Nothing && !self.is_suspect;
         self.watch
             .course
             .asks(self.watch.course == Course::Untouched && to_begin(), to_read);
+        if does != Does::Nothing {
+            self.watch.judged_at.get_or_insert(changes);
+        }
         self.watch.does.add(does);
     }
 
@@ -83,7 +87,11 @@ impl State {
         {
             memory.roles_have_changed();
         }
-        match (self.watch.is_whole, &self.watch.does) {
+        let is_as_judged = || {
+            let changes = self.pool.effects.schema_changes();
+            self.watch.judged_at.is_none_or(|judged_at| judged_at == changes)
+        };
+        match (self.watch.is_whole && is_as_judged(), &self.watch.does) {
             (true, Does::Nothing) => {}
             (true, does) => self.pool.has_changed(does),
             (false, _) => self.pool.has_changed(&Does::Anything),
@@ -98,31 +106,7 @@ impl State {
             course: Course::Untouched,
             makes_tables: false,
             changes_roles: false,
+            judged_at: None,
         };
-    }
-}
-
-/// Whether a text may be a `CREATE TABLE … AS` or a `SELECT … INTO`, whose tags are those of queries. The words may be anything else in it.
-fn makes_tables(text: &[u8]) -> bool {
-    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
-    has(b"create") || (has(b"into") && !has(b"insert") && !has(b"merge"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_makes_a_table_without_saying_so_in_its_tag_is_known() {
-        for (text, makes) in [
-            ("create table t as select 1", true),
-            ("/* x */ SELECT a INTO t FROM u WHERE b = E'\\n'", true),
-            ("INSERT INTO t SELECT 1", false),
-            ("SELECT f()", false),
-            ("CALL p()", false),
-            ("COPY t FROM STDIN", false),
-        ] {
-            assert_eq!(makes_tables(text.as_bytes()), makes, "{text}");
-        }
     }
 }

@@ -96,6 +96,9 @@ impl Remembering {
             return;
         }
         if let (Some(memory), Some(before)) = (&self.memory, &before.memory) {
+            if memory != before {
+                memory.goes_on_from(before);
+            }
             memory.await_again(before.hot());
         }
     }

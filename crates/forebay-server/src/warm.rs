@@ -1,10 +1,11 @@
 //! The file of hot questions: what was asked for most of memory, to be asked anew behind the next start.
 //!
 //! Promises: the file is replaced as a whole, so that whoever is killed leaves the one before; nobody but its owner may read it, for values of parameters are
-//! in it. A file of something else is neither read nor replaced. A line that cannot be understood costs that question and nothing else.
+//! in it. A file of something else is neither read nor replaced. A line that cannot be understood costs that question and nothing else. No more is read than could have
+//! been written.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,10 @@ use forebay_proxy::HotQuestion;
 const HEADER: &str = r#"{"forebay":"hot questions","version":1}"#;
 /// What it begins with, of whatever version.
 const OURS: &str = r#"{"forebay":"hot questions""#;
+/// Longer lines are not read: what is remembered is asked by 16 KiB at the most, and has what was set beside.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+/// Nor are further lines: ten times what memory watches.
+const LINES_MAX: usize = 100_000;
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -55,10 +60,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HotQuestion>, WarmFileError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         file => file.map_err(of)?,
     };
-    let mut lines = BufReader::new(file).split(b'\n');
-    let Some(first) = lines.next().transpose().map_err(of)? else {
+    let mut file = BufReader::new(file);
+    let mut first = Vec::new();
+    next_line(&mut file, &mut first).map_err(of)?;
+    if first.is_empty() {
         return Ok(Vec::new());
-    };
+    }
     if !first.starts_with(OURS.as_bytes()) {
         return Err(WarmFileError::Foreign { path: path.to_owned() });
     }
@@ -66,9 +73,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HotQuestion>, WarmFileError> {
         tracing::warn!(file = %path.display(), "hot questions are written as another version does, and are not read");
         return Ok(Vec::new());
     }
-    let (mut questions, mut lost) = (Vec::new(), 0);
-    for line in lines {
-        match serde_json::from_slice(&line.map_err(of)?) {
+    let (mut questions, mut lost, mut line) = (Vec::new(), 0, Vec::new());
+    for _ in 0..LINES_MAX {
+        if !next_line(&mut file, &mut line).map_err(of)? {
+            break;
+        }
+        match serde_json::from_slice(&line) {
             Ok(question) => questions.push(question),
             Err(_) => lost += 1,
         }
@@ -77,6 +87,14 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HotQuestion>, WarmFileError> {
         tracing::warn!(file = %path.display(), lines = lost, "hot questions cannot be understood");
     }
     Ok(questions)
+}
+
+/// The next line, without its end; of one that is too long the beginning, of which the rest is the next. False at the end.
+fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let read = file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line)?;
+    line.pop_if(|last| *last == b'\n');
+    Ok(read > 0)
 }
 
 /// Replaces what the file says.
@@ -95,7 +113,7 @@ pub(crate) fn write(path: &Path, questions: &[HotQuestion]) -> Result<(), WarmFi
 
 fn is_foreign(path: &Path) -> bool {
     let mut first = Vec::new();
-    let read = File::open(path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut first));
+    let read = File::open(path).and_then(|file| next_line(&mut BufReader::new(file), &mut first));
     read.is_ok() && !first.is_empty() && !first.starts_with(OURS.as_bytes())
 }
 
@@ -157,6 +175,22 @@ mod tests {
         assert!(read(&path).unwrap().is_empty(), "another version");
         write(&path, &questions).unwrap();
         assert_eq!(read(&path).unwrap(), questions);
+    }
+
+    #[test]
+    fn no_more_is_read_than_could_have_been_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hot");
+        let question = question("SELECT 1", 1.0);
+        let line = serde_json::to_string(&question).unwrap();
+        let long = "x".repeat(3 * usize::try_from(LINE_BYTES_MAX).unwrap() + 1);
+        fs::write(&path, [HEADER, &long, &line, ""].join("\n")).unwrap();
+        assert_eq!(read(&path).unwrap(), [question]);
+        let lines = format!("{line}\n").repeat(LINES_MAX + 5);
+        fs::write(&path, format!("{HEADER}\n{lines}")).unwrap();
+        assert_eq!(read(&path).unwrap().len(), LINES_MAX);
+        fs::write(&path, &long).unwrap();
+        assert!(matches!(read(&path), Err(WarmFileError::Foreign { .. })));
     }
 
     #[test]

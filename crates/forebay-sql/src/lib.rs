@@ -16,6 +16,7 @@ mod lateral;
 mod leftover;
 mod lexer;
 mod listed;
+mod making;
 mod moment;
 mod normal;
 mod opening;
@@ -43,6 +44,7 @@ pub use leftover::{
     settings_named, settings_named_in_body,
 };
 pub use listed::{Listed, listed};
+pub use making::may_make_tables;
 pub use moment::{mentions_a_moment, names_a_moment};
 pub use normal::{normal, without_comments};
 pub use point::{Compared, Literal, Point, With, literals, point};

@@ -25,7 +25,8 @@ pub fn mentions_a_moment(sql: &str) -> bool {
     let Some(first) = sql.find(['\'', '$']) else {
         return false;
     };
-    let text = sql[first..].to_ascii_lowercase();
+    // What is within quotes of its own, of a range or an array, may have some inside of it: `'[n"o"w,)'`.
+    let text = sql[first..].to_ascii_lowercase().replace('"', "");
     let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
     WORDS.iter().any(|word| {
         let mut found = text.match_indices(word);
@@ -47,6 +48,7 @@ mod tests {
             "SELECT at FROM t WHERE at = ANY('{2020-01-01,NOW}')",
             "SELECT '[today,)'::tstzrange",
             "SELECT $a$(1,tomorrow)$a$::pair",
+            "SELECT '[n\"o\"w,)'::tstzrange",
         ] {
             assert!(mentions_a_moment(sql), "{sql}");
         }

@@ -40,9 +40,16 @@ pub fn without_comments(sql: &str) -> Option<String> {
     }
     let mut out = String::with_capacity(sql.len());
     let mut end = 0;
+    let mut is_behind_a_string = false;
     for token in Lexer::new(Dialect::Postgres, sql) {
         let token = token.ok()?;
         let begin = token.text.as_ptr().addr() - sql.as_ptr().addr();
+        let is_string = token.kind == Kind::Text;
+        if is_string && is_behind_a_string && sql[end..begin].contains("/*") {
+            // Strings with such a comment between them are two, and an error, on however many lines.
+            return None;
+        }
+        is_behind_a_string = is_string;
         if begin > end && end > 0 {
             // Strings on two lines are one.
             out.push(if sql[end..begin].contains(['\n', '\r']) {
@@ -77,7 +84,13 @@ mod tests {
         assert_ne!(told("SELECT a FROM t WHERE b = 5 AND c = 'x y'"), wanted);
         assert_ne!(told("SELECT 'a' 'b'"), told("SELECT 'a'\n'b'"));
         assert_eq!(told("SELECT 'a'\n'b'"), told("SELECT 'a' -- x\n  'b'"));
-        for none in ["SELECT '\\'", "/*+ hint */ SELECT 1", "SELECT 'a"] {
+        for none in [
+            "SELECT '\\'",
+            "/*+ hint */ SELECT 1",
+            "SELECT 'a",
+            "SELECT 'a' /*\n*/ 'b'",
+            "SELECT '1' /* x */ -- \n '2'",
+        ] {
             assert_eq!(told(none), None, "{none}");
         }
     }

@@ -210,6 +210,9 @@ const KEEPING: &[&str] = &[
     "version",
 ];
 
+/// What it changes is what all sessions begin with.
+const RELOADING: &str = "pg_reload_conf";
+
 /// What the text of a statement tells: of a change no more than that there is one.
 pub(crate) fn does(text: &str, touches: Option<&Touches>) -> Does {
     match touches {
@@ -218,7 +221,7 @@ pub(crate) fn does(text: &str, touches: Option<&Touches>) -> Does {
                 is_reviewed(name)
                     || WORDS.contains(&name.as_str())
                     || KEEPING.contains(&name.as_str())
-                    || name.starts_with("pg_")
+                    || (name.starts_with("pg_") && name != RELOADING)
             };
             match touches.called.iter().all(keeps) {
                 true => Does::Nothing,
@@ -252,6 +255,7 @@ mod tests {
         }
         for text in [
             "SELECT write_a_row()",
+            "SELECT pg_reload_conf()",
             "SELECT * FROM app.write_a_row(1)",
             "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
             "SELECT * INTO u FROM t",

@@ -74,6 +74,8 @@ struct Shared {
     awaits: AtomicBool,
     /// How much of it was asked anew.
     warmed: AtomicU64,
+    /// What was counted before, of memory that this one stands in for.
+    counted_before: Mutex<Remembered>,
 }
 
 /// By what answers are known to be old before their time.
@@ -217,6 +219,7 @@ impl Memory {
             awaited: Mutex::new(Awaited::new(Vec::new())),
             awaits: AtomicBool::new(false),
             warmed: AtomicU64::new(0),
+            counted_before: Mutex::default(),
         }))
     }
 
@@ -333,13 +336,19 @@ impl Memory {
     pub fn hot(&self) -> Vec<HotQuestion> {
         let hot = self.0.all().flat_map(|answers| answers.hot_keys(usize::MAX).keys);
         let hot = hot.filter_map(|(question, uses)| HotQuestion::of(&question, uses));
-        let most = self.0.all().map(|answers| watched(answers.stats().capacity)).sum();
-        self.0.awaited.lock().with(hot.collect(), most)
+        self.0.awaited.lock().with(hot.collect(), self.watched())
+    }
+
+    /// How many questions are watched.
+    fn watched(&self) -> usize {
+        self.0.all().map(|answers| watched(answers.stats().capacity)).sum()
     }
 
     /// These are asked anew, at their database, as soon as the first session comes that began like the one that had asked each, and has set the same. They replace
-    /// those that were said before. For what may be older the window is each question's own, or its rule's as it is then.
-    pub fn await_again(&self, hot: Vec<HotQuestion>) {
+    /// those that were said before. For what may be older the window is each question's own, or its rule's as it is then. No more are awaited than are watched: the
+    /// first of them.
+    pub fn await_again(&self, mut hot: Vec<HotQuestion>) {
+        hot.truncate(self.watched());
         let mut awaited = self.0.awaited.lock();
         *awaited = Awaited::new(hot);
         self.0.awaits.store(!awaited.is_empty(), Ordering::Release);
@@ -371,14 +380,23 @@ impl Memory {
         }
     }
 
+    /// It stands in for that one, of which no more than what is counted goes on.
+    pub fn goes_on_from(&self, before: &Self) {
+        *self.0.counted_before.lock() = before.counts();
+    }
+
     /// What is counted.
     #[must_use]
     pub fn counts(&self) -> Remembered {
         let mut all = Remembered {
-            away: self.0.away.load(Ordering::Relaxed),
-            warmed: self.0.warmed.load(Ordering::Relaxed),
-            ..Remembered::default()
+            // Of now, and not of ever.
+            answers: 0,
+            bytes: 0,
+            max_bytes: 0,
+            ..*self.0.counted_before.lock()
         };
+        all.away += self.0.away.load(Ordering::Relaxed);
+        all.warmed += self.0.warmed.load(Ordering::Relaxed);
         for stats in self.0.all().map(Cache::stats) {
             all.answers += stats.entries;
             all.bytes += stats.weight;

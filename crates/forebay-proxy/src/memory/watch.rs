@@ -15,6 +15,8 @@ pub(crate) struct Watch {
     pub(crate) makes_tables: bool,
     /// It has changed roles.
     pub(crate) changes_roles: bool,
+    /// After so many changes of tables was told what it does, of the first that does anything: behind others it may do more, by a trigger or a cascade.
+    pub(crate) judged_at: Option<u64>,
 }
 
 /// What is known of the course of a transaction.

@@ -1,7 +1,8 @@
 //! Inside: what is asked inside of a transaction and answered from memory.
 //!
 //! Promises:
-//! - Only where a rule says so, under READ COMMITTED, and as long as nothing was asked in the transaction but to read.
+//! - Only where a rule says so, under READ COMMITTED, and as long as nothing was asked in the transaction but to read. Nor does memory answer a session that has, or
+//!   may have, what is its own on its connection alone.
 //! - Who is not answered from memory asks the server as ever, on the connection that he has. He waits for no other: who has one and waits for
 //!   another could wait for himself. What he asks is asked beside him once more, for those who come.
 //! - A server that waits for a transaction's next statement hears of it at least every [`SILENT_FOR`], if anything is asked: it does not take it for idle.
@@ -34,10 +35,13 @@ impl State {
             && server.replies.is_empty()
             && self.passing_in == 0
             && self.passing_out == 0
-            && !self.is_learning;
+            && !self.is_learning
+            && !self.is_asking;
         if self.watch.course != Course::Reads
             || !is_between
             || !self.may_share
+            || self.is_pinned
+            || self.is_suspect
             || client.input.is_empty()
             || client.is_behind()
             || self.spoke.is_none_or(|spoke| spoke.elapsed() > SILENT_FOR)

@@ -6,7 +6,7 @@ use crate::client::{Answer, Client, bind, describe, execute, parse};
 use crate::crowd::until;
 use crate::memory::{bytes, remembered, remembering};
 use crate::windows::pass;
-use crate::{at, postgres, straight};
+use crate::{as_user, at, postgres, straight};
 
 const RULE: &str =
     "invalidate = \"none\"\n[[rule]]\nname = \"inside\"\ntable = \"inside\"\nfresh = \"1h\"\nin_transactions = true\n";
@@ -188,6 +188,61 @@ fn memory_does_not_answer_inside_of_transactions_unless_a_rule_says_so() {
         }
         client.run("COMMIT");
     }
+}
+
+/// What a session has by itself may be what an answer hangs on: a setting of a name that is not known, which a policy looks at; and a table.
+#[test]
+fn who_keeps_his_connection_is_told_nothing_from_memory_inside_of_transactions_either() {
+    let policy = "row_security = true\nstable_functions = true\n";
+    let rule = |name: &str, more: &str| {
+        format!("[[rule]]\nname = \"{name}\"\ntable = \"{name}\"\nfresh = \"1h\"\nin_transactions = true\n{more}")
+    };
+    let reloadable = remembering(&[rule("kept_of", policy), rule("kept_from", "")].concat());
+    let address = reloadable.proxy.address();
+    let mut server = straight(postgres());
+    for sql in [
+        "CREATE TABLE kept_of (id int, tenant text)",
+        "INSERT INTO kept_of VALUES (1, 'a'), (2, 'b')",
+        "ALTER TABLE kept_of ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY by_tenant ON kept_of USING (coalesce(current_setting('app.kept', true), '') IN ('', tenant))",
+        "GRANT SELECT ON kept_of TO trusted",
+        "CREATE TABLE kept_from (n int)",
+        "INSERT INTO kept_from VALUES (1)",
+        "GRANT SELECT ON kept_from TO trusted",
+    ] {
+        server.run(sql);
+    }
+    let [mut admin, mut client, mut other] =
+        ["postgres", "trusted", "trusted"].map(|user| as_user(address, user).unwrap());
+    let mut of_all = |client: &mut Client, read: &str| {
+        let begins = read.strip_suffix(" ORDER BY 1").unwrap_or(read);
+        crate::memory::until_remembered(client, &mut admin, read, begins);
+        client.run("BEGIN");
+        let before = remembered(&mut admin, begins).0;
+        client.run(read);
+        assert!(
+            remembered(&mut admin, begins).0 > before,
+            "others are told from memory inside"
+        );
+        client.run("COMMIT");
+    };
+    let read = "SELECT id FROM kept_of ORDER BY 1";
+    of_all(&mut other, read);
+    client.pipeline(&[
+        parse("", "SELECT set_config($1, $2, false)"),
+        bind("", "", &["app.kept", "b"]),
+        execute("", 0),
+    ]);
+    client.run("BEGIN");
+    assert_eq!(client.query(read).rows().concat(), [Some("2".to_owned())]);
+    client.run("COMMIT");
+    let read = "SELECT n FROM kept_from";
+    of_all(&mut other, read);
+    client.run("CREATE TEMPORARY TABLE kept_from AS SELECT 7 AS n");
+    client.run("BEGIN");
+    assert_eq!(client.ask(read), "7");
+    client.run("COMMIT");
+    server.run("DROP TABLE kept_of, kept_from");
 }
 
 /// A server that hears nothing may take a transaction for idle.

@@ -496,6 +496,57 @@ fn rules_say_what_is_remembered_and_for_whom() {
     server.run("DROP TABLE ruled_by");
 }
 
+/// Other memory begins empty, and goes on counting.
+#[test]
+fn what_is_counted_of_memory_never_falls_and_never_stands_still() {
+    let mut reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client) = (at(address), at(address));
+    admin.run("CREATE TABLE counted_on AS SELECT 1 AS n");
+    let read = "/* ttl:3600 */ SELECT n FROM counted_on";
+    let fresh = |reloadable: &Reloadable| {
+        let page = reloadable.proxy.metrics().unwrap();
+        let line = page
+            .lines()
+            .find_map(|line| line.strip_prefix("forebay_cache_lookups_total{state=\"fresh\"} "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    until_remembered(&mut client, &mut admin, read, "SELECT n FROM counted_on");
+    for _ in 0..20 {
+        client.run(read);
+    }
+    let before = fresh(&reloadable);
+    assert!(before > 20);
+    let upstream = "upstream = \"postgresql://SERVER/postgres\"\nadmin_users = [\"postgres\"]\n";
+    reloadable.place(&format!("{upstream}cache_memory = \"9MiB\"\n"));
+    reloadable.reload(DONE);
+    let between = fresh(&reloadable);
+    assert!(between >= before, "{between} {before}");
+    let is_counted_on = |client: &mut Client, reloadable: &Reloadable| {
+        // What is known of it already is asked for at most four times.
+        let mut asked = 0;
+        until("it is counted on", || {
+            client.run(read);
+            asked += 1;
+            fresh(reloadable) > between || asked == 10
+        });
+        fresh(reloadable) - between
+    };
+    let counted = is_counted_on(&mut client, &reloadable);
+    assert!(counted > 0);
+    // That is the same memory.
+    reloadable.place(&format!(
+        "{upstream}cache_memory = \"9MiB\"\n[[rule]]\nname = \"of_none\"\ntable = \"none\"\nfresh = \"1h\"\n"
+    ));
+    reloadable.reload(DONE);
+    assert!(fresh(&reloadable) >= between + counted);
+    assert!(
+        (counted..between).contains(&is_counted_on(&mut client, &reloadable)),
+        "and not once more"
+    );
+    admin.run("DROP TABLE counted_on");
+}
+
 #[test]
 fn many_who_ask_for_what_is_cold_ask_once() {
     const CLIENTS: usize = 40;
@@ -824,6 +875,49 @@ fn what_alters_the_catalog_in_other_words_is_seen_at_once() {
     server.run("DROP SCHEMA altering CASCADE");
 }
 
+/// Who has waited behind it for the table does more than he would have done when he asked.
+#[test]
+fn a_change_that_was_asked_for_before_a_trigger_was_made_and_done_behind_it_may_be_of_anything() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let [mut admin, mut holder, mut client, mut reader] = [(); 4].map(|()| at(address));
+    let mut server = straight(postgres());
+    for sql in [
+        "CREATE TABLE overtaken (id int PRIMARY KEY)",
+        "CREATE TABLE overtaken_log (n int)",
+        "CREATE FUNCTION overtaken_tells() RETURNS trigger LANGUAGE plpgsql AS \
+         $$BEGIN INSERT INTO overtaken_log VALUES (1); RETURN NULL; END$$",
+    ] {
+        server.run(sql);
+    }
+    for number in 1..=5 {
+        // What it does is known by now.
+        client.run(&format!("INSERT INTO overtaken VALUES ({number})"));
+    }
+    let read = "/* ttl:3600 */ SELECT count(*) FROM overtaken_log";
+    until_remembered(&mut reader, &mut admin, read, "SELECT count(*) FROM overtaken_log");
+    let wait = |server: &mut Client, count: &str| {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'overtaken'::regclass";
+        until("it waits", || server.ask(waiting) == count);
+    };
+    holder.run("BEGIN; INSERT INTO overtaken VALUES (6)");
+    admin.send(&query(
+        "CREATE TRIGGER tells AFTER INSERT ON overtaken FOR EACH ROW EXECUTE FUNCTION overtaken_tells()",
+    ));
+    wait(&mut server, "1");
+    client.run("BEGIN");
+    client.send(&query("INSERT INTO overtaken VALUES (7)"));
+    wait(&mut server, "2");
+    holder.run("COMMIT");
+    admin.answer();
+    client.answer();
+    until_remembered(&mut reader, &mut admin, read, "SELECT count(*) FROM overtaken_log");
+    assert_eq!(reader.ask(read), "0");
+    client.run("COMMIT");
+    assert_eq!(reader.ask(read), "1");
+    server.run("DROP TABLE overtaken, overtaken_log; DROP FUNCTION overtaken_tells");
+}
+
 /// One behind the other, as sessions come and go: what is remembered for those of before is in nobody's way.
 #[test]
 fn there_is_no_end_to_settings_that_are_remembered_for() {
@@ -882,19 +976,26 @@ fn who_is_no_member_any_more_is_told_nothing_at_other_databases_either() {
     elsewhere.run("GRANT SELECT ON members TO member_of");
     let mut admin = at(address);
     let ask = "/* ttl:3600 */ SELECT n FROM members";
-    for in_transaction in [false, true] {
+    let in_words = "REVOKE member_of FROM trusted";
+    let in_a_block = format!("DO $$BEGIN {in_words}; END$$");
+    for (revoke, in_transaction) in [
+        (in_words, false),
+        (in_words, true),
+        (&in_a_block, false),
+        (&in_a_block, true),
+    ] {
         let mut member = at_it("trusted");
         until_remembered(&mut member, &mut admin, ask, "SELECT n FROM members");
         if in_transaction {
             admin.run("BEGIN");
         }
-        admin.run("REVOKE member_of FROM trusted");
+        admin.run(revoke);
         if in_transaction {
             // Nobody sees it yet, and what is asked now is of before.
             assert_eq!(member.ask(ask), "1");
             admin.run("COMMIT");
         }
-        assert_eq!(member.query(ask).sqlstate(), "42501", "{in_transaction}");
+        assert_eq!(member.query(ask).sqlstate(), "42501", "{revoke} {in_transaction}");
         admin.run("GRANT member_of TO trusted");
         assert_eq!(member.ask(ask), "1", "and what failed is not remembered");
     }

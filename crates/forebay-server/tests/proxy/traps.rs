@@ -96,6 +96,64 @@ fn a_statement_is_described_where_it_was_not_prepared() {
     stranger.run("COMMIT");
 }
 
+/// What one name means is another table from then on, for who prepares it then: whatever made or dropped one, and wherever its transaction ends.
+#[test]
+fn what_a_name_means_is_what_it_means_when_it_is_prepared() {
+    let server = postgres();
+    let proxy = proxy(server, &["--max-server-connections", "2"]);
+    let mut itself = straight(server);
+    for sql in [
+        "CREATE SCHEMA meant_first",
+        "CREATE SCHEMA meant_then",
+        "CREATE TABLE meant_then.meant (a int)",
+        "INSERT INTO meant_then.meant VALUES (1)",
+        "CREATE TABLE meant_first.other AS SELECT 2 AS a, 3 AS b",
+    ] {
+        itself.run(sql);
+    }
+    let make = "CREATE TABLE meant_first.meant AS SELECT 2 AS a, 3 AS b";
+    let into = "SELECT 2 AS a, 3 AS b INTO meant_first.meant";
+    let made = "CREATE TABLE meant_first.meant (a int, b int)";
+    let renamed = "ALTER TABLE meant_first.other RENAME TO meant";
+    let filled = "INSERT INTO meant_first.meant VALUES (2, 3)";
+    for (number, statements) in [
+        &[make][..],
+        &[into],
+        &["BEGIN", made, filled, "COMMIT"],
+        &["BEGIN", made, filled, "COMMIT AND CHAIN"],
+        &["BEGIN", into, "COMMIT; BEGIN"],
+        &["BEGIN", renamed, "COMMIT AND CHAIN"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Each of its own, and whoever has prepared it keeps it.
+        let mut all = Vec::new();
+        let text = format!("SELECT * FROM meant WHERE a > {number} - {number}");
+        let mut ask = || {
+            let mut client = at(proxy.address());
+            client.run("SET search_path = meant_first, meant_then");
+            let messages = [parse("named", &text), bind("", "named", &[]), execute("", 0)];
+            let told = client.pipeline(&messages).expect("answered").rows().concat();
+            all.push(client);
+            told.into_iter().flatten().collect::<String>()
+        };
+        let mut client = at(proxy.address());
+        assert_eq!(ask(), "1");
+        for statement in statements {
+            client.run(statement);
+            if [made, renamed].contains(statement) {
+                assert_eq!(ask(), "1", "it is not there yet");
+            }
+        }
+        assert_eq!(ask(), "23", "{statements:?}");
+        client.query("ROLLBACK");
+        client.run("DROP TABLE meant_first.meant");
+        assert_eq!(ask(), "1", "{statements:?}");
+    }
+    itself.run("DROP SCHEMA meant_first, meant_then CASCADE");
+}
+
 #[test]
 fn a_name_that_failed_is_no_name() {
     let (_proxy, mut one, mut other) = on_one_connection();
