@@ -14,7 +14,8 @@
 //!   deleted there.
 //! - Of several changes of a key the latest wins; at most one batch is in flight to a tier, so they arrive in order.
 //! - Bounded: changes per tier, keys per batch, time per call. Where more deletions are owed than the bound, the tier is cleared
-//!   instead, and what was fetched before that moment is never read from it again.
+//!   instead, and what was fetched before that moment is never read from it again. As long as a clear is owed to a tier that nobody else changes, nothing is read
+//!   from it.
 //! - A value's age goes with it. One from the future is no value: a clock is wrong, and nobody knows how old it is.
 //!
 //! Promises, of each tier here: bytes that are truncated, altered, foreign, of another key or of another version are a miss and

@@ -326,9 +326,15 @@ impl<K: Key, V> Queue<K, V> {
         changes.into_values().filter_map(|change| change.put).collect()
     }
 
+    /// Whether nothing must be read: a clear is owed, and what would be newer waits behind it. By when it was fetched that is not told, since clocks are set
+    /// back. Where others change the tier there may be something newer all the same.
+    pub(super) fn bars_all(&self) -> bool {
+        !self.others_change && (self.clear.is_some() || self.clear_out.is_some())
+    }
+
     /// Whether the key must not be read.
     pub(super) fn is_barred(&self, key: &K) -> bool {
-        self.out.get(key).is_some_and(|sent| sent.owed) || self.changes.get(key).is_some_and(|change| change.owed)
+        self.bars_all() || self.out.get(key).is_some_and(|sent| sent.owed) || self.changes.get(key).is_some_and(|change| change.owed)
     }
 
     /// How many batches of tags were acknowledged; see [`bars_tag`](Self::bars_tag).

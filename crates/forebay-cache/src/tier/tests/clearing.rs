@@ -18,9 +18,9 @@ async fn nothing_that_was_there_is_read_after_a_clear_though_the_tier_does_not_d
         advance(ms(1_000)).await;
         assert_eq!(read(&tiers, &[1]).await, [None]);
     }
-    // What is fetched later is read, whatever becomes of the clear.
+    // Nothing that would be newer is there yet.
     fake.keep(2, kept(20, epoch() + ms(1)));
-    assert_eq!(read(&tiers, &[2]).await, [Some(20)]);
+    assert_eq!(read(&tiers, &[2]).await, [None]);
     *fake.deletes.lock() = Mood::Works;
     tiers.settled().await;
     assert!(
@@ -28,9 +28,38 @@ async fn nothing_that_was_there_is_read_after_a_clear_though_the_tier_does_not_d
         "the clear was not tried until it was acknowledged"
     );
     assert!(fake.calls("clear").len() > 2);
-    // Another process's late fill of what it fetched before.
+    // What is fetched later is read, and another process's late fill of what it fetched before is not.
+    fake.keep(2, kept(20, epoch() + ms(1)));
     fake.keep(1, kept(10, epoch()));
-    assert_eq!(read(&tiers, &[1]).await, [None]);
+    assert_eq!(read(&tiers, &[1, 2]).await, [None, Some(20)]);
+}
+
+/// What is there is younger than the clear by then.
+#[tokio::test(start_paused = true)]
+async fn nothing_that_was_there_is_read_after_a_clear_though_the_clock_was_set_back() {
+    for (by_tag, before) in [(false, false), (false, true), (true, false), (true, true)] {
+        let fake = Fake::new("slow");
+        let begun = Instant::now();
+        let is_back = Arc::new(AtomicBool::new(false));
+        let back = Arc::clone(&is_back);
+        let wall = move || epoch() + begun.elapsed() - if back.load(SeqCst) { ms(3_000) } else { ms(0) };
+        let tiers = tiers_with(&[&fake], TierSettings::default().wall_clock(wall));
+        fake.keep(1, kept(10, epoch()));
+        *fake.is_gated.lock() = true;
+        is_back.store(true, SeqCst);
+        let mut reading = Box::pin(read(&tiers, &[1]));
+        if before {
+            assert!(futures_util::poll!(&mut reading).is_pending(), "it waits for the tier");
+        }
+        match by_tag {
+            true => drop(tiers.invalidate_tag(&Arc::from("all"), By::This)),
+            false => drop(tiers.clear(By::This)),
+        }
+        fake.gate.add_permits(4);
+        assert_eq!(reading.await, [None]);
+        tiers.settled().await;
+        assert!(fake.kept.lock().is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,12 +171,12 @@ async fn more_owed_deletions_than_the_bound_become_a_watermark_and_a_clear() {
         assert!(stats(&tiers).owed <= 2, "the queue was emptied");
         advance(ms(1_000)).await;
     }
-    fake.keep(150, kept(10, epoch() + ms(11)));
-    assert_eq!(read(&tiers, &[150]).await, [Some(10)], "what was fetched later is read");
     fake.changes(Mood::Works);
     tiers.settled().await;
     assert!(fake.kept.lock().is_empty());
     assert_eq!(stats(&tiers).owed, 0);
+    fake.keep(150, kept(10, epoch() + ms(11)));
+    assert_eq!(read(&tiers, &[150]).await, [Some(10)], "what was fetched later is read");
 }
 
 /// What another process has put there, whose clock is ahead, was there before the clear all the same.
