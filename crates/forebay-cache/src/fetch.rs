@@ -651,9 +651,16 @@ where
             let fetching = async {
                 if let [leg] = legs {
                     let key = leg.key.clone();
+                    let is_anew = leg.by_tiers == ByTiers::No;
                     vec![match self.known(leg) {
+                        None if is_anew => self.source.fetch_anew(key).await,
                         None => self.source.fetch(key).await,
-                        Some(known) => self.source.fetch_again(key, known).await,
+                        Some(known) => {
+                            if is_anew {
+                                self.source.invalidate(&key);
+                            }
+                            self.source.fetch_again(key, known).await
+                        }
                     }]
                 } else {
                     let keys = legs.iter().map(|leg| leg.key.clone()).collect();

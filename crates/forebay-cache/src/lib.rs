@@ -15,7 +15,7 @@
 //! Does not know SQL, nor what its source and tiers are.
 //!
 //! Asked of its users: `Hash`, `Eq` and `Clone` of keys run under locks, so they must be quick and not call the cache. So must `Clone` of values, a
-//! [`staleness`](CacheBuilder::staleness) rule and the [`weigher`](CacheBuilder::weigher), and they must not wait for what somebody may hold who calls the cache: who writes waits for
+//! [`staleness`](CacheBuilder::staleness) rule, which alone may call it, and the [`weigher`](CacheBuilder::weigher), and they must not wait for what somebody may hold who calls the cache: who writes waits for
 //! readers that are in them, once there are some hundred entries that they may still see. A value whose clone is dear is best in an `Arc`.
 //!
 //! How it is built: `store` keeps `record`s and reads them without a lock; `flights` keeps the one order in which flights land and
@@ -406,9 +406,11 @@ where
         let keys: Vec<K> = keys.into_iter().collect();
         for key in keys {
             let hash = self.core.store.hash(&key);
-            let answer = match self.core.glance(hash, &key, served) {
+            let known = self.core.glance(hash, &key, served);
+            self.core.used(&key);
+            let answer = match known {
                 Some(answer) => {
-                    self.core.hit(&key, answer.state);
+                    self.core.told_hit(&key, answer.state);
                     Some(Ok(answer))
                 }
                 None => loop {

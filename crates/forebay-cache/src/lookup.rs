@@ -278,7 +278,6 @@ where
 
     /// A fetch that begins now, whatever is known and whoever flies.
     pub(super) async fn refresh(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
-        self.source.invalidate(&key);
         let asked = self.asked();
         let begin = |number| Flight::new(number, false);
         let Some(flight) = self

@@ -1,5 +1,7 @@
 //! A cache as the source of another one. Its answers bring their age along, and what is changed above it is settled when it is here.
 
+use std::sync::Arc;
+
 use super::Cache;
 use super::answer::Answer;
 use super::backplane::{Change, Hearing};
@@ -21,6 +23,12 @@ where
 
     async fn fetch(&self, key: K) -> Result<Fetched<V>, CacheError<E>> {
         let answer = self.lookup(&key).await?;
+        Ok(Fetched::from(answer.value).age(answer.age))
+    }
+
+    async fn fetch_anew(&self, key: K) -> Result<Fetched<V>, CacheError<E>> {
+        let hash = self.core.store.hash(&key);
+        let answer = Arc::clone(&self.core).refresh(hash, key).await?;
         Ok(Fetched::from(answer.value).age(answer.age))
     }
 

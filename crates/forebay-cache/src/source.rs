@@ -288,6 +288,18 @@ pub trait Source<K>: Send + Sync + 'static {
         self.fetch(key)
     }
 
+    /// As [`fetch`](Self::fetch), not from what was read before this call; though nothing is known to have changed, so that what is known may stay, should it
+    /// fail. One key at a time. Default: [`invalidate`](Self::invalidate), and fetches.
+    fn fetch_anew(&self, key: K) -> impl Future<Output = Result<Fetched<Self::Value>, Self::Error>> + Send
+    where
+        K: Send + Sync,
+    {
+        async move {
+            self.invalidate(&key);
+            self.fetch(key).await
+        }
+    }
+
     /// The outcomes of many keys, one per key and in their order. Called only where [`GATHERS`](Self::GATHERS) says so.
     fn fetch_many(&self, keys: Vec<K>) -> impl Future<Output = Vec<Result<Fetched<Self::Value>, Self::Error>>> + Send
     where
@@ -476,6 +488,7 @@ pub(super) trait AnySource<K, V, E>: Send + Sync {
     fn conditional(&self) -> bool;
     fn fetch(&self, key: K) -> BoxFuture<'_, Outcome<V, E>>;
     fn fetch_again(&self, key: K, known: Known<V>) -> BoxFuture<'_, Outcome<V, E>>;
+    fn fetch_anew(&self, key: K) -> BoxFuture<'_, Outcome<V, E>>;
     fn fetch_many(&self, keys: Vec<K>) -> BoxFuture<'_, Vec<Outcome<V, E>>>;
     fn invalidate(&self, key: &K);
     fn heard(&self, change: &Change<K>);
@@ -499,6 +512,10 @@ impl<K: Key, S: Source<K>> AnySource<K, S::Value, S::Error> for S {
 
     fn fetch_again(&self, key: K, known: Known<S::Value>) -> BoxFuture<'_, Outcome<S::Value, S::Error>> {
         Box::pin(Source::fetch_again(self, key, known))
+    }
+
+    fn fetch_anew(&self, key: K) -> BoxFuture<'_, Outcome<S::Value, S::Error>> {
+        Box::pin(Source::fetch_anew(self, key))
     }
 
     fn fetch_many(&self, keys: Vec<K>) -> BoxFuture<'_, Vec<Outcome<S::Value, S::Error>>> {

@@ -334,7 +334,9 @@ impl<K: Key, V> Queue<K, V> {
 
     /// Whether the key must not be read.
     pub(super) fn is_barred(&self, key: &K) -> bool {
-        self.bars_all() || self.out.get(key).is_some_and(|sent| sent.owed) || self.changes.get(key).is_some_and(|change| change.owed)
+        self.bars_all()
+            || self.out.get(key).is_some_and(|sent| sent.owed)
+            || self.changes.get(key).is_some_and(|change| change.owed)
     }
 
     /// How many batches of tags were acknowledged; see [`bars_tag`](Self::bars_tag).

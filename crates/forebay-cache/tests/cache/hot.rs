@@ -39,6 +39,21 @@ async fn the_keys_most_used_are_found_most_used_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_asked_for_and_not_there_is_used_as_well() {
+    let database = Database::open();
+    let cache = lasting(&database).hot_keys(20, HOUR).build();
+    for _ in 0..5_000 {
+        cache.invalidate(&1).await;
+        cache.get(&1).await.unwrap();
+        cache.invalidate(&2).await;
+        cache.get_many([2]).await;
+    }
+    let mut found = keys(&cache.hot_keys(2));
+    found.sort_unstable();
+    assert_eq!(found, [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_none_watched_there_are_no_hot_keys_and_warming_works() {
     let database = Database::open().with(1, 10);
     let cache = lasting(&database).hot_keys(0, HOUR).build();

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use forebay_cache::Entry;
+
 use super::*;
 
 /// A cache whose source gets from itself: key n is 1 more than key n - 1, and `first` is what 0 is.
@@ -156,4 +158,42 @@ async fn many_keys_through_storeys_of_caches_cost_no_more_for_each_of_them() {
     assert!(highest.get_many(0..8_000).await.iter().all(Result::is_ok));
     let took = began.elapsed();
     assert!(took < Duration::from_secs(10), "it took {took:?}");
+}
+
+/// Of a cache over a cache: nothing has changed, so that what both know stays where the source fails.
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_fails_costs_nothing_that_is_known_below() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let asked = Arc::new(AtomicU64::new(0));
+    let source = {
+        let (is_down, asked) = (Arc::clone(&is_down), Arc::clone(&asked));
+        move |key: u64| {
+            let number = asked.fetch_add(1, SeqCst);
+            let outcome = if is_down.load(SeqCst) {
+                Err("down")
+            } else {
+                Ok(Some(key + number))
+            };
+            async move { outcome }
+        }
+    };
+    let inner = Cache::builder(source).fresh_for(HOUR).build();
+    let outer = Cache::builder(inner.clone()).fresh_for(HOUR).build();
+    assert_eq!(outer.get(&10).await.unwrap(), Some(10));
+    is_down.store(true, SeqCst);
+    assert!(outer.refresh(&10).await.is_err());
+    assert_eq!(
+        (asked.load(SeqCst), inner.get_if_fresh(&10)),
+        (2, Some(Entry::Present(10)))
+    );
+    is_down.store(false, SeqCst);
+    assert_eq!(
+        outer.refresh(&10).await.unwrap(),
+        Some(12),
+        "the source itself was asked"
+    );
+    assert_eq!(
+        (inner.get_if_fresh(&10), outer.get_if_fresh(&10)),
+        (Some(Entry::Present(12)), Some(Entry::Present(12)))
+    );
 }
