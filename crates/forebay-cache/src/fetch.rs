@@ -10,7 +10,8 @@
 //!   HTTP caches count it (RFC 9111, section 4.2.3).
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -29,7 +30,7 @@ use super::flight::{Flight, Landed};
 use super::flights::Begun;
 use super::metrics;
 use super::record::{Record, Staleness};
-use super::source::{Fetched, Known};
+use super::source::{Known, Outcome};
 use super::stats::count;
 use super::tier::{Before, CENTURY, Found, Grant, Whose};
 use super::trip::{ByTiers, Leg, Trip};
@@ -602,40 +603,114 @@ where
         let (called_off, legs) = std::mem::take(&mut self.legs)
             .into_iter()
             .partition::<Vec<_>, _>(|leg| core.call_off(leg));
-        self.legs = legs;
         quietly(|| drop(called_off));
-        if self.legs.is_empty() {
+        if legs.is_empty() {
             return;
         }
         count(&core.counters.fetches);
         core.counters
             .keys_fetched
-            .fetch_add(self.legs.len() as u64, Ordering::Relaxed);
+            .fetch_add(legs.len() as u64, Ordering::Relaxed);
         let (asked, before, began) = (core.asked(), core.tiers.before(), Instant::now());
-        let flights = self.legs.iter().map(|leg| leg.flight.id).collect();
+        let flights = legs.iter().map(|leg| leg.flight.id).collect();
+        let wanted = catch_unwind(AssertUnwindSafe(|| core.wanted(&legs)));
+        let mut flying = Flying {
+            core: &core,
+            before: &before,
+            asked,
+            legs: legs.into_iter().map(Some).collect(),
+        };
         let turn = self.turn.take().map(|turn| Box::new(turn) as Box<dyn Send>);
         let turn = Arc::new(Mutex::new(turn));
-        let outcomes = waits::fetching(flights, Arc::clone(&turn), core.ask(&self.legs)).await;
-        core.took(began.elapsed());
-        for outcome in outcomes.into_iter().rev() {
-            let leg = self.legs.pop().expect("as many outcomes as legs");
-            match outcome {
-                Ok(fetched) => {
-                    if fetched.unchanged {
-                        count(&core.counters.unchanged);
-                    }
-                    let fetched_at_ms = asked.at_ms.saturating_sub(whole_ms(fetched.age));
-                    let (value, details) = (fetched.value, fetched.details.shared());
-                    let record = core.record(leg.hash, value, details, fetched_at_ms, asked.since);
-                    let record = core.learnt(record, asked);
-                    core.land_value(&leg, record, State::Fetched, Some(&before));
-                }
-                Err(error) => core.land_error(&leg, error),
+        let arrived = Mutex::new(Vec::new());
+        let asking = core.ask(wanted, flying.legs.len(), &arrived);
+        let mut asking = std::pin::pin!(waits::fetching(flights, Arc::clone(&turn), asking));
+        let rest = poll_fn(|context| {
+            let polled = asking.as_mut().poll(context);
+            if polled.is_ready() {
+                core.took(began.elapsed());
             }
+            let arrived = std::mem::take(&mut *arrived.lock());
+            for (place, outcome) in arrived {
+                flying.land(place, outcome);
+            }
+            polled
+        });
+        let rest = rest.await;
+        flying.land_rest(&rest);
+    }
+}
+
+/// Keys that the source is being asked for. Those that have not landed when it is dropped end.
+struct Flying<'c, K: Key, V, E>
+where
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    core: &'c Arc<Core<K, V, E>>,
+    before: &'c Before,
+    asked: Asked,
+    /// Those that have not landed.
+    legs: Vec<Option<Leg<K, V, E>>>,
+}
+
+impl<K: Key, V, E> Flying<'_, K, V, E>
+where
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn land(&mut self, place: usize, outcome: Outcome<V, E>) {
+        let (core, asked) = (self.core, self.asked);
+        let Some(leg) = self.legs.get_mut(place).and_then(Option::take) else {
+            return;
+        };
+        match outcome {
+            Ok(fetched) => {
+                if fetched.unchanged {
+                    count(&core.counters.unchanged);
+                }
+                let fetched_at_ms = asked.at_ms.saturating_sub(whole_ms(fetched.age));
+                let (value, details) = (fetched.value, fetched.details.shared());
+                let record = core.record(leg.hash, value, details, fetched_at_ms, asked.since);
+                let record = core.learnt(record, asked);
+                core.land_value(&leg, record, State::Fetched, Some(self.before));
+            }
+            Err(error) => core.land_error(&leg, CacheError::Source(Arc::new(error))),
+        }
+        quietly(|| drop(leg));
+    }
+
+    /// Of those for which nothing has come.
+    fn land_rest(&mut self, error: &CacheError<E>) {
+        for leg in self.legs.drain(..).flatten() {
+            self.core.land_error(&leg, error.clone());
             quietly(|| drop(leg));
         }
     }
 }
+
+impl<K: Key, V, E> Drop for Flying<'_, K, V, E>
+where
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        self.land_rest(&CacheError::Stopped);
+    }
+}
+
+/// What the source is to be asked for.
+enum Wanted<K, V> {
+    One(K),
+    /// Whatever was read before.
+    Anew(K),
+    /// Of which this is known.
+    Again(K, Known<V>),
+    Many(Vec<K>),
+}
+
+/// Places of keys, and what has come for them.
+type Arrivals<V, E> = Mutex<Vec<(usize, Outcome<V, E>)>>;
 
 impl<K, V, E> Core<K, V, E>
 where
@@ -643,51 +718,55 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// The source's outcomes, one per key, whatever it does.
-    async fn ask(&self, legs: &[Leg<K, V, E>]) -> Vec<Result<Fetched<V>, CacheError<E>>> {
-        let expected = legs.len();
-        // The timeout is inside, so that a panic of the dropped fetch is caught too; and so are the clones of the keys.
-        let asking = async {
-            let fetching = async {
-                if let [leg] = legs {
-                    let key = leg.key.clone();
-                    let is_anew = leg.by_tiers == ByTiers::No;
-                    vec![match self.known(leg) {
-                        None if is_anew => self.source.fetch_anew(key).await,
-                        None => self.source.fetch(key).await,
-                        Some(known) => {
-                            if is_anew {
-                                self.source.invalidate(&key);
-                            }
-                            self.source.fetch_again(key, known).await
-                        }
-                    }]
-                } else {
-                    let keys = legs.iter().map(|leg| leg.key.clone()).collect();
-                    self.source.fetch_many(keys).await
+    fn wanted(&self, legs: &[Leg<K, V, E>]) -> Wanted<K, V> {
+        let [leg] = legs else {
+            return Wanted::Many(legs.iter().map(|leg| leg.key.clone()).collect());
+        };
+        let (key, is_anew) = (leg.key.clone(), leg.by_tiers == ByTiers::No);
+        match self.known(leg) {
+            None if is_anew => Wanted::Anew(key),
+            None => Wanted::One(key),
+            Some(known) => {
+                if is_anew {
+                    self.source.invalidate(&key);
                 }
+                Wanted::Again(key, known)
+            }
+        }
+    }
+
+    /// Asks the source, whatever it does, and puts down each key's outcome as it comes. Answers with what those have for which nothing has come, if there are any.
+    async fn ask(
+        &self,
+        wanted: std::thread::Result<Wanted<K, V>>,
+        expected: usize,
+        arrived: &Arrivals<V, E>,
+    ) -> CacheError<E> {
+        // The timeout is inside, so that a panic of the dropped fetch is caught too.
+        let asking = async {
+            let came = |place, outcome| arrived.lock().push((place, outcome));
+            let fetching = async {
+                match wanted.unwrap_or_else(|panic| resume_unwind(panic)) {
+                    Wanted::One(key) => came(0, self.source.fetch(key).await),
+                    Wanted::Anew(key) => came(0, self.source.fetch_anew(key).await),
+                    Wanted::Again(key, known) => came(0, self.source.fetch_again(key, known).await),
+                    Wanted::Many(keys) => return self.source.fetch_each(keys, &came).await,
+                }
+                1
             };
             match self.settings.fetch_timeout {
                 None => Ok(fetching.await),
                 Some(limit) => tokio::time::timeout(limit, fetching).await.map_err(|_| limit),
             }
         };
-        let error = match AssertUnwindSafe(asking).catch_unwind().await {
-            Ok(Ok(outcomes)) if outcomes.len() == expected => {
-                let own = |outcome: Result<_, E>| outcome.map_err(|error| CacheError::Source(Arc::new(error)));
-                return outcomes.into_iter().map(own).collect();
-            }
-            Ok(Ok(outcomes)) => CacheError::WrongCount {
-                expected,
-                returned: outcomes.len(),
-            },
+        match AssertUnwindSafe(asking).catch_unwind().await {
+            Ok(Ok(returned)) => CacheError::WrongCount { expected, returned },
             Ok(Err(limit)) => {
                 count(&self.counters.timeouts);
                 CacheError::TimedOut(limit)
             }
             Err(panic) => panicked(panic),
-        };
-        vec![Err(error); expected]
+        }
     }
 
     /// What memory has of a key, for a source that can make use of it.

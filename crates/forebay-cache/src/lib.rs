@@ -243,12 +243,14 @@ pub use source::{Conditional, Fetched, IntoFetched, Known, Source, conditional};
 pub use stats::Stats;
 
 use std::borrow::Borrow;
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 
 use self::core::Core;
 use self::fetch::Departure;
@@ -399,46 +401,58 @@ where
     ///
     /// As [`get`](Self::get), for all of them.
     pub async fn lookup_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Answer<V>, CacheError<E>>> {
-        let mut departure = Departure::new(&self.core);
-        let mut answers = Vec::new();
-        // Those that fly for this caller, and where their answers belong.
-        let mut flying: VecDeque<(usize, Waiting<K, V, E>)> = VecDeque::new();
         let keys: Vec<K> = keys.into_iter().collect();
-        for key in keys {
+        let mut answers: Vec<_> = keys.iter().map(|_| None).collect();
+        self.lookup_each(keys, |at, answer| answers[at] = Some(answer)).await;
+        let answered = |answer: Option<_>| answer.expect("each key has flown or was answered at once");
+        answers.into_iter().map(answered).collect()
+    }
+
+    /// The same, each when it is there.
+    pub(crate) async fn lookup_each(
+        &self,
+        keys: Vec<K>,
+        mut answered: impl FnMut(usize, Result<Answer<V>, CacheError<E>>),
+    ) {
+        let mut departure = Departure::new(&self.core);
+        // Those that fly for this caller, and where their answers belong.
+        let mut flying = FuturesUnordered::new();
+        let landed = |at: usize, waiting: Waiting<K, V, E>| async move { (at, waiting.landed().await) };
+        for (at, key) in keys.into_iter().enumerate() {
             let hash = self.core.store.hash(&key);
             let known = self.core.glance(hash, &key, served);
             self.core.used(&key);
-            let answer = match known {
-                Some(answer) => {
-                    self.core.told_hit(&key, answer.state);
-                    Some(Ok(answer))
-                }
-                None => loop {
-                    match self.core.board(hash, key.clone(), departure.legs()) {
-                        Ok(waiting) => {
-                            flying.push_back((answers.len(), waiting));
-                            break None;
-                        }
-                        Err(Ashore::Answered(answer)) => break Some(Ok(answer)),
-                        Err(Ashore::Full(key)) => {
-                            // If it is this caller's own keys that are too many, the next ones go when the first have landed.
-                            drop(std::mem::replace(&mut departure, Departure::new(&self.core)));
-                            let Some((at, first)) = flying.pop_front() else {
-                                break Some(self.core.refused(hash, &key));
-                            };
-                            answers[at] = Some(first.landed().await);
-                        }
+            if let Some(answer) = known {
+                self.core.told_hit(&key, answer.state);
+                answered(at, Ok(answer));
+                continue;
+            }
+            loop {
+                match self.core.board(hash, key.clone(), departure.legs()) {
+                    Ok(waiting) => {
+                        flying.push(landed(at, waiting));
+                        break;
                     }
-                },
-            };
-            answers.push(answer);
+                    Err(Ashore::Answered(answer)) => {
+                        answered(at, Ok(answer));
+                        break;
+                    }
+                    Err(Ashore::Full(key)) => {
+                        // If it is this caller's own keys that are too many, the next ones go when the first have landed.
+                        drop(std::mem::replace(&mut departure, Departure::new(&self.core)));
+                        let Some((at_first, answer)) = flying.next().await else {
+                            answered(at, self.core.refused(hash, &key));
+                            break;
+                        };
+                        answered(at_first, answer);
+                    }
+                }
+            }
         }
         drop(departure);
-        for (at, waiting) in flying {
-            answers[at] = Some(waiting.landed().await);
+        while let Some((at, answer)) = flying.next().await {
+            answered(at, answer);
         }
-        let answered = |answer: Option<_>| answer.expect("each key has flown or was answered at once");
-        answers.into_iter().map(answered).collect()
     }
 
     /// What memory has, if it is fresh. Asks nobody, begins nothing.

@@ -38,6 +38,18 @@ where
         answers.into_iter().map(|answer| answer.map(fetched)).collect()
     }
 
+    async fn fetch_each(
+        &self,
+        keys: Vec<K>,
+        arrived: impl Fn(usize, Result<Fetched<V>, CacheError<E>>) + Send + Sync,
+    ) -> usize {
+        let count = keys.len();
+        let fetched = |answer: Answer<V>| Fetched::from(answer.value).age(answer.age);
+        self.lookup_each(keys, |place, answer| arrived(place, answer.map(fetched)))
+            .await;
+        count
+    }
+
     fn invalidate(&self, key: &K) {
         drop(Cache::invalidate(self, key));
     }

@@ -9,7 +9,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 
 use super::backplane::Change;
 use super::details::Details;
@@ -314,6 +316,29 @@ pub trait Source<K>: Send + Sync + 'static {
         }
     }
 
+    /// As [`fetch_many`](Self::fetch_many), for sources of which some keys' outcomes come before others': `arrived` is called with each key's place and its outcome as soon as
+    /// it is there, once, so that who wants that key waits for no other. The answer is how many outcomes there were; if that is another number than that of the
+    /// keys, those that have none fail. Default: [`fetch_many`](Self::fetch_many), and all of them when all are there.
+    fn fetch_each(
+        &self,
+        keys: Vec<K>,
+        arrived: impl Fn(usize, Result<Fetched<Self::Value>, Self::Error>) + Send + Sync,
+    ) -> impl Future<Output = usize> + Send
+    where
+        K: Send,
+    {
+        async move {
+            let wanted = keys.len();
+            let outcomes = self.fetch_many(keys).await;
+            let count = outcomes.len();
+            if count == wanted {
+                let each = outcomes.into_iter().enumerate();
+                each.for_each(|(place, outcome)| arrived(place, outcome));
+            }
+            count
+        }
+    }
+
     /// From now on a fetch of this key must not be answered from what was read before. Default: nothing to do.
     fn invalidate(&self, _key: &K) {}
 
@@ -470,6 +495,23 @@ where
         outcomes.into_iter().map(|outcome| outcome.map(Fetched::from)).collect()
     }
 
+    async fn fetch_each(
+        &self,
+        keys: Vec<K>,
+        arrived: impl Fn(usize, Result<Fetched<V>, LoadError<E>>) + Send + Sync,
+    ) -> usize {
+        let count = keys.len();
+        let load = |(place, key)| {
+            let load = self.register(key);
+            async move { (place, load.await) }
+        };
+        let mut loads: FuturesUnordered<_> = keys.into_iter().enumerate().map(load).collect();
+        while let Some((place, outcome)) = loads.next().await {
+            arrived(place, outcome.map(Fetched::from));
+        }
+        count
+    }
+
     fn invalidate(&self, key: &K) {
         Loader::invalidate(self, key);
     }
@@ -482,6 +524,9 @@ where
 /// The one outcome of a fetch of one key.
 pub(super) type Outcome<V, E> = Result<Fetched<V>, E>;
 
+/// Takes a key's place and its outcome.
+pub(super) type Arrived<'a, V, E> = dyn Fn(usize, Outcome<V, E>) + Send + Sync + 'a;
+
 /// A source without its type, so that a cache's own type does not name it.
 pub(super) trait AnySource<K, V, E>: Send + Sync {
     fn gathers(&self) -> bool;
@@ -489,7 +534,7 @@ pub(super) trait AnySource<K, V, E>: Send + Sync {
     fn fetch(&self, key: K) -> BoxFuture<'_, Outcome<V, E>>;
     fn fetch_again(&self, key: K, known: Known<V>) -> BoxFuture<'_, Outcome<V, E>>;
     fn fetch_anew(&self, key: K) -> BoxFuture<'_, Outcome<V, E>>;
-    fn fetch_many(&self, keys: Vec<K>) -> BoxFuture<'_, Vec<Outcome<V, E>>>;
+    fn fetch_each<'a>(&'a self, keys: Vec<K>, arrived: &'a Arrived<'a, V, E>) -> BoxFuture<'a, usize>;
     fn invalidate(&self, key: &K);
     fn heard(&self, change: &Change<K>);
     fn invalidate_tag(&self, tag: &str);
@@ -518,8 +563,8 @@ impl<K: Key, S: Source<K>> AnySource<K, S::Value, S::Error> for S {
         Box::pin(Source::fetch_anew(self, key))
     }
 
-    fn fetch_many(&self, keys: Vec<K>) -> BoxFuture<'_, Vec<Outcome<S::Value, S::Error>>> {
-        Box::pin(Source::fetch_many(self, keys))
+    fn fetch_each<'a>(&'a self, keys: Vec<K>, arrived: &'a Arrived<'a, S::Value, S::Error>) -> BoxFuture<'a, usize> {
+        Box::pin(Source::fetch_each(self, keys, arrived))
     }
 
     fn invalidate(&self, key: &K) {

@@ -83,6 +83,51 @@ async fn of_a_mixture_only_what_is_needed_is_fetched() {
     assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
 }
 
+/// Whose outcome is there does not wait for another key's, nor fail with it: over a loader of several fetches, and over a cache.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_hangs_ends_nobody_but_itself() {
+    let limit = ms(500);
+    let below = Loader::builder()
+        .max_items(10)
+        .max_in_flight(4)
+        .build(|keys: Vec<u64>| async move {
+            if keys.contains(&15) {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, String>(keys.into_iter().map(|key| (key, key)).collect::<HashMap<_, _>>())
+        });
+    let cache = Cache::builder(below).fetch_timeout(limit).build();
+    let began = tokio::time::Instant::now();
+    let many = tokio::spawn({
+        let cache = cache.clone();
+        async move { cache.get_many(0..20).await }
+    });
+    settle().await;
+    assert_eq!(cache.get(&3).await.unwrap(), Some(3));
+    assert_eq!(began.elapsed(), Duration::ZERO, "who joins has what has come");
+    let outcomes = many.await.unwrap();
+    let ended: Vec<u64> = (0..20).filter(|key| outcomes[*key as usize].is_err()).collect();
+    assert_eq!(ended, (10..20).collect::<Vec<_>>(), "those of its own fetch");
+    assert!(outcomes.iter().flatten().all(Option::is_some));
+    assert_eq!((cache.stats().entries, cache.stats().in_flight), (10, 0));
+    // The same over a cache, of which each key has a flight of its own.
+    let one_hangs = |key: u64| async move {
+        if key == 15 {
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, String>(Some(key))
+    };
+    let inner = Cache::builder(one_hangs).fetch_timeout(limit).build();
+    let outer = Cache::builder(inner).fetch_timeout(limit).build();
+    let outcomes = outer.get_many([15, 0, 1, 15, 16]).await;
+    let is_there: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
+    assert_eq!(is_there, [false, true, true, false, true]);
+    assert!(matches!(
+        outcomes[0],
+        Err(CacheError::TimedOut(_) | CacheError::Source(_))
+    ));
+}
+
 #[tokio::test(start_paused = true)]
 async fn refreshes_in_the_background_of_many_keys_are_gathered() {
     let (database, ticks) = (Database::open(), Ticks::new());
