@@ -38,11 +38,12 @@ where
         let of_flights = key.clone();
         let record = self.record(hash, value, details, fetched_at_ms, asked.since);
         let mut entry = Some((key, self.learnt(record, asked)));
-        let (replaced, shelved) = self.flights.supersede(hash, &of_flights, || {
+        let ((replaced, shelved), superseded) = self.flights.supersede(hash, &of_flights, || {
             let replaced = for_tiers.map(|prepared| self.tiers.insert(prepared));
             (replaced, self.shelve(hash, &of_flights, weight, &mut entry))
         });
         quietly(|| drop((replaced, entry)));
+        self.call_off_superseded(superseded);
         self.shelved(hash, shelved);
         self.events.tell(|| Event::Changed {
             key: of_flights.clone(),
@@ -99,11 +100,12 @@ where
     /// What is known of the key, or on its way, is not believed any more. The source is told before this, and before the next three.
     pub(super) fn forget(&self, hash: u64, key: &K, by: By) {
         let for_tiers = (!self.tiers.is_empty()).then(|| key.clone());
-        let replaced = self.flights.supersede(hash, key, || {
+        let (replaced, superseded) = self.flights.supersede(hash, key, || {
             self.store.remove(hash, key);
             for_tiers.map(|key| self.tiers.invalidate(key, by))
         });
         quietly(|| drop(replaced));
+        self.call_off_superseded(superseded);
         quietly(|| self.store.tidy_removed(hash));
         self.events.tell(|| Event::Changed {
             key: key.clone(),
@@ -114,11 +116,12 @@ where
     /// What flies already may have read before the change, and is not kept.
     pub(super) fn take_for_stale(&self, hash: u64, key: &K, by: By) {
         let for_tiers = (!self.tiers.is_empty()).then(|| key.clone());
-        let replaced = self.flights.supersede(hash, key, || {
+        let (replaced, superseded) = self.flights.supersede(hash, key, || {
             self.store.peek(hash, key, Record::mark_stale);
             for_tiers.map(|key| self.tiers.invalidate(key, by))
         });
         quietly(|| drop(replaced));
+        self.call_off_superseded(superseded);
         self.events.tell(|| Event::MarkedStale {
             key: key.clone(),
             elsewhere: by != By::This,
@@ -141,11 +144,12 @@ where
     }
 
     pub(super) fn forget_all(&self, by: By) {
-        let replaced = self.flights.supersede_all(|| {
+        let (replaced, superseded) = self.flights.supersede_all(|| {
             self.store.clear();
             (!self.tiers.is_empty()).then(|| self.tiers.clear(by))
         });
         quietly(|| drop(replaced));
+        self.call_off_superseded(superseded);
         quietly(|| self.store.tidy_cleared());
         self.events.tell(|| Event::Cleared {
             elsewhere: by != By::This,

@@ -27,7 +27,7 @@ use super::core::Core;
 use super::error::CacheError;
 use super::events::Event;
 use super::flight::{Flight, Landed};
-use super::flights::Begun;
+use super::flights::{Begun, Numbered, Superseded};
 use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Known, Outcome};
@@ -333,7 +333,7 @@ where
             return self.go(Travelling::new(self, legs), self.runtime());
         };
         let runtime = self.runtime();
-        let trip = Trip { legs, runtime };
+        let trip = Trip::new(legs, runtime);
         trip.is_in_line();
         if let Some(trip) = turns.ask(trip.number(), trip, Trip::waiters)
             && !self.go_with_turn(trip)
@@ -491,9 +491,37 @@ where
         leg.flight.end(Err(error));
     }
 
+    /// Calls off those that wait for their turn and would reach nobody: nobody else is to wait for them, nor to be refused for them.
+    pub(super) fn call_off_superseded(&self, superseded: Superseded<Flight<V, E>>) {
+        let Some(turns) = &self.turns else { return };
+        // Nobody comes to wait for them any more.
+        let unwanted = superseded.iter().filter(|(_, flight)| !flight.reaches_somebody());
+        let (mut flights, mut trips): (Vec<u64>, Vec<u64>) = unwanted
+            .map(|(_, flight)| (flight.number(), flight.in_line_as()))
+            .unzip();
+        flights.sort_unstable();
+        trips.sort_unstable();
+        trips.dedup();
+        let is_unwanted = |flight: &Flight<V, E>| flights.binary_search(&flight.number()).is_ok();
+        for number in trips {
+            let Some((legs, trip)) = turns.withdraw_part(number, |trip| trip.without(is_unwanted)) else {
+                continue;
+            };
+            for leg in &legs {
+                // Whoever has its leg ends it.
+                if self.flights.abandon_superseded(leg.hash, &leg.flight, || true) {
+                    count(&self.counters.called_off);
+                    self.came_to_nothing(leg);
+                    self.end_lease(leg);
+                }
+            }
+            quietly(|| drop((legs, trip)));
+        }
+    }
+
     /// Whether a flight that has not begun its fetch may as well not: its outcome would reach nobody.
     fn call_off(&self, leg: &Leg<K, V, E>) -> bool {
-        let unwanted = || leg.flight.waiting() == 0;
+        let unwanted = || !leg.flight.reaches_somebody();
         let called_off = unwanted() && self.flights.abandon_superseded(leg.hash, &leg.flight, unwanted);
         if called_off {
             count(&self.counters.called_off);

@@ -41,6 +41,8 @@ pub(super) struct Flight<V, E> {
     waiting: AtomicUsize,
     /// Whether it is wanted though nobody waits: a refresh.
     background: AtomicBool,
+    /// How many of those have left and count on, and whom its outcome does not reach.
+    left_behind: AtomicUsize,
     /// The number under which it waits for its turn.
     in_line_as: AtomicU64,
     outcome: OnceLock<Result<Landed<V>, Failed<E>>>,
@@ -71,6 +73,7 @@ impl<V, E> Flight<V, E> {
             id: waits::new_id(),
             waiting: AtomicUsize::new(0),
             background: AtomicBool::new(background),
+            left_behind: AtomicUsize::new(0),
             in_line_as: AtomicU64::new(number),
             outcome: OnceLock::new(),
             ended: Notify::new(),
@@ -92,6 +95,11 @@ impl<V, E> Flight<V, E> {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Whether its outcome would reach somebody, were it kept nowhere. Where it was taken out of the air nobody comes any more.
+    pub(super) fn reaches_somebody(&self) -> bool {
+        self.waiting() > self.left_behind.load(Ordering::Relaxed)
+    }
+
     /// The number under which it waits for its turn, if it does.
     pub(super) fn in_line_as(&self) -> u64 {
         self.in_line_as.load(Ordering::Acquire)
@@ -111,6 +119,7 @@ impl<V, E> Flight<V, E> {
     pub(super) fn go_on(&self) {
         self.background.store(true, Ordering::Relaxed);
         self.join();
+        self.left_behind.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Its end, for all who wait. Only the first counts.

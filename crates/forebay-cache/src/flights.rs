@@ -86,6 +86,9 @@ impl<K, F: Numbered> Entry<K, F> {
     }
 }
 
+/// Flights that were taken out of the air, each with its key's hash.
+pub(super) type Superseded<F> = Vec<(u64, Arc<F>)>;
+
 /// What became of a reader who wants a flight.
 pub(super) enum Boarded<F> {
     /// It is on one that was in the air.
@@ -295,18 +298,27 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
     }
 
     /// Takes all flights of the key out of the air, and runs `keep` under the lock.
-    pub(super) fn supersede<R>(&self, hash: u64, key: &K, keep: impl FnOnce() -> R) -> R {
+    pub(super) fn supersede<R>(&self, hash: u64, key: &K, keep: impl FnOnce() -> R) -> (R, Superseded<F>) {
         let shard = self.shard(hash);
         let mut table = shard.table.lock();
         let before = Self::take(&mut table, hash, key);
         let kept = shard.keeping(keep);
         drop(table);
-        quietly(|| drop(before));
-        kept
+        (kept, Self::superseded(before))
+    }
+
+    /// The flights of these.
+    fn superseded(before: impl IntoIterator<Item = Entry<K, F>>) -> Superseded<F> {
+        let mut superseded = Vec::new();
+        for Entry { hash, key, flights, .. } in before {
+            quietly(|| drop(key));
+            superseded.extend(flights.into_iter().map(|flight| (hash, flight)));
+        }
+        superseded
     }
 
     /// Takes all flights of all keys out of the air, and runs `keep` under all locks.
-    pub(super) fn supersede_all<R>(&self, keep: impl FnOnce() -> R) -> R {
+    pub(super) fn supersede_all<R>(&self, keep: impl FnOnce() -> R) -> (R, Superseded<F>) {
         let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.table.lock()).collect();
         let before: Vec<_> = tables.iter_mut().map(|table| std::mem::take(&mut **table)).collect();
         let kept = keep();
@@ -314,8 +326,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
             shard.keeping(|| {});
         }
         drop(tables);
-        quietly(|| drop(before));
-        kept
+        (kept, Self::superseded(before.into_iter().flatten()))
     }
 
     /// The keys with flights in the air.
@@ -425,10 +436,10 @@ mod tests {
         assert_eq!(during, Some(before));
         assert!(matches!(board(&flights, before), Boarded::LookAgain));
         let before = flights.kept(HASH);
-        assert_eq!(flights.supersede(HASH, &"key", || flights.kept(HASH)), before);
+        assert_eq!(flights.supersede(HASH, &"key", || flights.kept(HASH)).0, before);
         assert!(matches!(board(&flights, before), Boarded::LookAgain));
         let before = flights.kept(HASH);
-        assert_eq!(flights.supersede_all(|| flights.kept(HASH)), before);
+        assert_eq!(flights.supersede_all(|| flights.kept(HASH)).0, before);
         assert!(matches!(board(&flights, before), Boarded::LookAgain));
         assert_quiet(&flights);
     }
@@ -452,8 +463,8 @@ mod tests {
     fn what_a_superseded_flight_brings_is_not_kept_and_its_room_is_given_back() {
         let flights = flights(1, 9);
         let supersede: [fn(&Flights<&'static str, Flight>); 2] = [
-            |flights| flights.supersede(HASH, &"key", || ()),
-            |flights| flights.supersede_all(|| ()),
+            |flights| flights.supersede(HASH, &"key", || ()).1,
+            |flights| flights.supersede_all(|| ()).1,
         ];
         for (round, supersede) in supersede.into_iter().enumerate() {
             let flight = began(&flights);

@@ -58,11 +58,12 @@ where
         self.source_hears_of_all();
         let is_again = self.terms.news.since_ms() > 0;
         // What flies may have read before a change that was not heard.
-        let replaced = self.flights.supersede_all(|| {
+        let (replaced, superseded) = self.flights.supersede_all(|| {
             self.terms.news.begin_at(self.time.now());
             is_again.then(|| self.tiers.missed_changes())
         });
         quietly(|| drop(replaced));
+        self.call_off_superseded(superseded);
     }
 
     fn now_ms(&self) -> u64 {

@@ -37,6 +37,7 @@ pub(super) struct Trip<K, V, E> {
     /// The runtime to fetch in, for those who waited in line: their own, for whoever gives them the turn may be of another, or
     /// at the end of its runtime.
     pub(super) runtime: Option<Handle>,
+    number: u64,
 }
 
 impl<K, V, E> Leg<K, V, E> {
@@ -61,12 +62,23 @@ impl<K, V, E> Leg<K, V, E> {
 }
 
 impl<K, V, E> Trip<K, V, E> {
-    /// By what it is known in line: a flight's own number, by which it can be called off; of many keys a number that no flight has.
-    pub(super) fn number(&self) -> u64 {
-        match &self.legs[..] {
+    pub(super) fn new(legs: Vec<Leg<K, V, E>>, runtime: Option<Handle>) -> Self {
+        let number = match &legs[..] {
             [leg] => leg.flight.number(),
             legs => legs.first().map_or(0, |leg| leg.flight.number()) | 1 << 63,
-        }
+        };
+        Self { legs, runtime, number }
+    }
+
+    /// By what it is known in line: a flight's own number, by which it can be called off; of many keys a number that no flight has.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Takes the legs of these flights out, if there are any; and tells whether no other is left.
+    pub(super) fn without(&mut self, flights: impl Fn(&Flight<V, E>) -> bool) -> Option<(Vec<Leg<K, V, E>>, bool)> {
+        let legs: Vec<_> = self.legs.extract_if(.., |leg| flights(&leg.flight)).collect();
+        (!legs.is_empty()).then(|| (legs, self.legs.is_empty()))
     }
 
     /// Its flights know that number, so that the line knows of those who come to wait for them.

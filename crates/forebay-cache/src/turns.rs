@@ -114,6 +114,22 @@ impl<T> Turns<T> {
         state.line.remove(&rank)
     }
 
+    /// Takes a part of it, if it waits in line under that number; and itself out of the line, where `take` says that nothing is left of it.
+    pub(super) fn withdraw_part<P>(
+        &self,
+        number: u64,
+        take: impl FnOnce(&mut T) -> Option<(P, bool)>,
+    ) -> Option<(P, Option<T>)> {
+        let mut state = self.state.lock();
+        let rank = *state.ranks.get(&number)?;
+        let (part, is_empty) = take(state.line.get_mut(&rank)?)?;
+        if !is_empty {
+            return Some((part, None));
+        }
+        state.ranks.remove(&number);
+        Some((part, state.line.remove(&rank)))
+    }
+
     /// A turn is given back: whose it is now. `number` tells the number of an item.
     pub(super) fn give_back(&self, number: impl FnOnce(&T) -> u64) -> Option<T> {
         let now_us = self.now_us();

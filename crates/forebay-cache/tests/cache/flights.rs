@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use super::*;
-use forebay_cache::Entry;
+use forebay_cache::{Entry, Fetched, Source};
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_readers_of_one_key_are_one_fetch_and_all_are_answered() {
@@ -424,4 +424,67 @@ async fn fetches_that_hang_are_no_more_than_may_be_but_for_one_that_may_bring_wh
         }
         readers.iter().for_each(JoinHandle::abort);
     }
+}
+
+/// Takes its time: a second for key 9. What it is asked for is written down.
+#[derive(Clone, Default)]
+struct Slow<const GATHERS: bool>(Arc<Mutex<Vec<u64>>>);
+
+impl<const GATHERS: bool> Source<u64> for Slow<GATHERS> {
+    type Value = u64;
+    type Error = String;
+
+    const GATHERS: bool = GATHERS;
+
+    async fn fetch(&self, key: u64) -> Result<Fetched<u64>, String> {
+        self.0.lock().push(key);
+        tokio::time::sleep(ms(if key == 9 { 1_000 } else { 50 })).await;
+        Ok(Fetched::of(key))
+    }
+}
+
+/// Changed again and again, and looked at each time, while something else is fetched.
+#[tokio::test(start_paused = true)]
+async fn a_flight_in_line_that_would_reach_nobody_is_in_nobodys_way() {
+    type Change = fn(&Tested, u64);
+    let changes: [Change; 4] = [
+        |cache, key| drop(cache.mark_stale(&key)),
+        |cache, key| drop(cache.invalidate(&key)),
+        |cache, _| drop(cache.clear()),
+        |cache, key| drop(cache.insert(key, key)),
+    ];
+    for change in changes {
+        for is_rescued in [false, true] {
+            in_nobodys_way(change, is_rescued, Slow::<false>::default()).await;
+            in_nobodys_way(change, is_rescued, Slow::<true>::default()).await;
+        }
+    }
+}
+
+async fn in_nobodys_way<const GATHERS: bool>(change: fn(&Tested, u64), is_rescued: bool, source: Slow<GATHERS>) {
+    let ticks = Ticks::new();
+    let cache = Cache::builder(source.clone()).clock(ticks.clock()).fresh_for(ms(20));
+    let cache = match is_rescued {
+        true => cache.stale_if_error_for(HOUR).soft_timeout(ms(10)),
+        false => cache.stale_for(HOUR),
+    };
+    let cache = cache.max_fetches(1).max_flights(20).build();
+    // Together where the source takes them together.
+    let keys = [1, 4];
+    cache.get_many(keys).await;
+    ticks.turn(30);
+    let holder = begin_get(&cache, 9).await;
+    for _ in 0..40 {
+        drop(tokio::time::timeout(ms(15), cache.lookup_many(keys)).await);
+        keys.iter().for_each(|key| change(&cache, *key));
+        ticks.turn(30);
+    }
+    let stats = cache.stats();
+    assert_eq!((stats.in_line, stats.in_flight), (0, 1), "{GATHERS} {is_rescued}");
+    assert_eq!(cache.get(&2).await.unwrap(), Some(2));
+    holder.await.unwrap().unwrap();
+    settle().await;
+    let fetched = source.0.lock().clone();
+    assert_eq!(fetched, [1, 4, 9, 2], "{GATHERS} {is_rescued}");
+    assert_eq!((cache.stats().in_line, cache.stats().in_flight), (0, 0));
 }
