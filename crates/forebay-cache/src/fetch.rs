@@ -32,7 +32,7 @@ use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Known, Outcome};
 use super::stats::count;
-use super::tier::{Before, CENTURY, Found, Grant, Whose};
+use super::tier::{Before, CENTURY, Found, Grant, Kept, Whose};
 use super::trip::{ByTiers, Leg, Trip};
 use super::waits;
 use forebay_batch::load::Key;
@@ -122,7 +122,17 @@ where
         let asks = |leg: &&Leg<K, V, E>| leg.by_tiers != ByTiers::No;
         let keys: Vec<K> = travelling.legs.iter().filter(asks).map(|leg| leg.key.clone()).collect();
         let asked = self.asked();
-        let found = self.tiers.get_many(&keys).await;
+        let asking: Vec<&Leg<K, V, E>> = travelling.legs.iter().filter(asks).collect();
+        let is_enough = |place: usize, kept: &Kept<V>, is_shared: bool| {
+            let found = || Found {
+                kept: kept.clone(),
+                is_shared,
+            };
+            let lands = || matches!(self.good_enough(asking[place], found(), asked), Some(Copy::Lands(..)));
+            catch_unwind(AssertUnwindSafe(lands)).unwrap_or_default()
+        };
+        let found = self.tiers.get_many(&keys, &is_enough).await;
+        drop(asking);
         // A local that panics in its drop would take with it what is returned, and its flights with that.
         quietly(|| drop(keys));
         // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.

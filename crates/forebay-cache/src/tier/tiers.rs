@@ -73,6 +73,9 @@ pub(crate) enum By {
     AnotherAlone,
 }
 
+/// Whether what a tier has of the key in this place will do, so that no tier below it is asked; and whether that tier is shared.
+pub(crate) type IsEnough<'a, V> = dyn Fn(usize, &Kept<V>, bool) -> bool + Send + Sync + 'a;
+
 impl<K: 'static, V: 'static> Level<K, V> {
     fn is_shared(&self) -> bool {
         self.tier.abilities().shared
@@ -258,12 +261,12 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         self.shared().levels.is_empty()
     }
 
-    /// What the tiers have of these keys, in their order: the uppermost tier that has something. Whatever is wrong with a tier
-    /// costs at most the timeout, and the keys it alone had.
+    /// What the tiers have of these keys, in their order: the uppermost tier that has something that `is_enough`, by the key's place, or else the newest of
+    /// all. Whatever is wrong with a tier costs at most the timeout, and the keys it alone had.
     ///
     /// # Cancel safety
     /// Dropped, it has read and nothing else.
-    pub(crate) async fn get_many(&self, keys: &[K]) -> Vec<Option<Found<V>>> {
+    pub(crate) async fn get_many(&self, keys: &[K], is_enough: &IsEnough<'_, V>) -> Vec<Option<Found<V>>> {
         let shared = self.shared();
         // By key: what was found, and in which tier.
         let mut found: Vec<Option<(usize, Kept<V>)>> = keys.iter().map(|_| None).collect();
@@ -272,13 +275,26 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         }
         let begun = shared.state.lock().stripes.now();
         let before = self.before();
+        let mut wanted: Vec<usize> = (0..keys.len()).collect();
         for (at, level) in shared.levels.iter().enumerate() {
-            let wanted: Vec<usize> = (0..keys.len()).filter(|place| found[*place].is_none()).collect();
             if wanted.is_empty() {
                 break;
             }
-            for (place, kept) in shared.read(at, level, keys, wanted).await {
-                found[place] = Some((at, kept));
+            for (place, kept) in shared.read(at, level, keys, wanted.clone()).await {
+                // One above that will not do is better where it is newer.
+                if found[place]
+                    .as_ref()
+                    .is_none_or(|(_, above)| above.fetched_at <= kept.fetched_at)
+                {
+                    found[place] = Some((at, kept));
+                }
+            }
+            if at + 1 < shared.levels.len() {
+                let is_shared = level.is_shared();
+                wanted.retain(|place| match &found[*place] {
+                    Some((from, kept)) if *from == at => !is_enough(*place, kept, is_shared),
+                    _ => true,
+                });
             }
         }
         self.take_what_still_holds(keys, found, begun, &before)

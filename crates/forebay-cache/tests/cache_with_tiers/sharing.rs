@@ -88,3 +88,40 @@ async fn what_is_marked_stale_is_served_once_more_and_not_taken_from_the_tier() 
     until("the refresh", async || value(&one, 1).await == Some(11)).await;
     assert_eq!(database.fetched(), [1, 1]);
 }
+
+/// What a file has from before a start, of a key that another process has fetched since.
+#[tokio::test(start_paused = true)]
+async fn an_old_copy_of_a_tier_hides_no_newer_one_of_a_tier_below_it() {
+    let database = Database::open().with(4, 44);
+    let (file, shared) = (Fake::new("file"), Fake::shared("shared"));
+    let rows = database.source();
+    let source = move |key: u64| {
+        let row = rows(key);
+        async move { if key == 3 { Err("down".to_owned()) } else { row.await } }
+    };
+    let builder = Cache::builder(source)
+        .fresh_for(HOUR)
+        .stale_for(HOUR)
+        .stale_if_error_for(HOUR * 9);
+    let builder = builder.tier(file.clone()).tier(shared.clone());
+    let cache = builder.tier_settings(impatient()).build();
+    // Expired and fresh; stale and fresh; expired and older still; expired alone.
+    for (key, age, value) in [(1, 3, 10), (2, 1, 20), (3, 3, 30), (4, 3, 40)] {
+        file.keep(key, aged(Some(value), HOUR * age - ms(1)));
+    }
+    shared.keep(1, aged(Some(11), secs(1)));
+    shared.keep(2, aged(Some(21), secs(1)));
+    shared.keep(3, aged(Some(29), HOUR * 9));
+    assert_eq!(value(&cache, 1).await, Some(11));
+    assert_eq!(value(&cache, 2).await, Some(20), "that will do");
+    assert_eq!(shared.calls("get").concat(), [1]);
+    settle().await;
+    settled(&cache).await;
+    assert_eq!(file.kept(1).and_then(|kept| kept.value), Some(11), "it is carried up");
+    // What is the newest of those that will not do is there to rescue.
+    assert_eq!(value(&cache, 3).await, Some(30));
+    assert_eq!(
+        (value(&cache, 4).await, database.fetched().last().copied()),
+        (Some(44), Some(4))
+    );
+}

@@ -236,7 +236,7 @@ async fn a_cancelled_read_harms_nobody() {
     let tiers = tiers(&[&fake]);
     fake.keep(1, kept(10, epoch()));
     *fake.is_gated.lock() = true;
-    let mut reading = Box::pin(tiers.get_many(&[1]));
+    let mut reading = Box::pin(tiers.get_many(&[1], &|_, _, _| true));
     assert!(poll!(reading.as_mut()).is_pending());
     drop(reading);
     *fake.is_gated.lock() = false;

@@ -39,13 +39,13 @@ async fn a_lower_tiers_value_is_put_into_the_upper_ones_with_its_age() {
     lower.keep(2, missing.clone());
     lower.keep(3, kept(30, epoch() - ms(9_000)));
     advance(ms(1_000)).await;
-    let found = tiers.get_many(&[2]).await.remove(0).unwrap();
+    let found = tiers.get_many(&[2], &|_, _, _| true).await.remove(0).unwrap();
     assert_eq!(
         (found.kept, found.is_shared),
         (missing.clone(), false),
         "that the source has none is worth knowing"
     );
-    tiers.get_many(&[1, 3]).await;
+    tiers.get_many(&[1, 3], &|_, _, _| true).await;
     tiers.settled().await;
     for tier in [&upper, &middle] {
         assert_eq!(
