@@ -43,6 +43,8 @@ where
             (replaced, self.shelve(hash, &of_flights, weight, &mut entry))
         });
         quietly(|| drop((replaced, entry)));
+        // They bring nothing that is newer.
+        superseded.iter().for_each(|(_, flight)| flight.something_is_kept());
         self.call_off_superseded(superseded);
         self.shelved(hash, shelved);
         self.events.tell(|| Event::Changed {

@@ -288,8 +288,21 @@ where
             drop(entry);
             if let Some(shelved) = kept.flatten() {
                 self.shelved(*hash, shelved);
+                self.something_is_kept(*hash, key);
             }
         });
+    }
+
+    /// Whoever has waited as long as he is to for a flight of the key, and had nothing that would do, may have something now.
+    fn something_is_kept(&self, hash: u64, key: &K) {
+        if self.settings.soft_timeout.is_some() {
+            quietly(|| {
+                self.flights
+                    .of(hash, key)
+                    .iter()
+                    .for_each(|flight| flight.something_is_kept())
+            });
+        }
     }
 
     pub(super) fn asked(&self) -> Asked {
@@ -444,6 +457,7 @@ where
         let replaced = match kept {
             Some((filled, shelved)) => {
                 self.shelved(*hash, shelved);
+                self.something_is_kept(*hash, key);
                 if filled.as_ref().is_none_or(|filled| !filled.ends_lease) {
                     self.end_lease(leg);
                 }

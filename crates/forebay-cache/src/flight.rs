@@ -5,8 +5,10 @@
 //!
 //! Does not know sources, keys or other flights, of the same key neither.
 
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use tokio::sync::Notify;
 
@@ -47,6 +49,8 @@ pub(super) struct Flight<V, E> {
     in_line_as: AtomicU64,
     outcome: OnceLock<Result<Landed<V>, Failed<E>>>,
     ended: Notify,
+    /// Something of the key has come into memory meanwhile.
+    kept: Notify,
 }
 
 /// Why a flight brought nothing, until the last of those who waited is told.
@@ -77,6 +81,7 @@ impl<V, E> Flight<V, E> {
             in_line_as: AtomicU64::new(number),
             outcome: OnceLock::new(),
             ended: Notify::new(),
+            kept: Notify::new(),
         }
     }
 
@@ -156,6 +161,35 @@ impl<V, E> Flight<V, E> {
                 return;
             }
             ended.await;
+        }
+    }
+
+    /// Something of the key is in memory now, though not by this flight's end: it may be enough for those who have waited long enough.
+    pub(super) fn something_is_kept(&self) {
+        quietly(|| self.kept.notify_waiters());
+    }
+
+    /// Waits for the end, or until `is_enough` is something of what is kept meanwhile, or before; and what that is.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`wait`](Self::wait).
+    pub(super) async fn wait_or<R>(&self, mut is_enough: impl FnMut() -> Option<R>) -> Option<R> {
+        let mut end = std::pin::pin!(self.wait());
+        loop {
+            let mut kept = std::pin::pin!(self.kept.notified());
+            // From here on it is noticed.
+            kept.as_mut().enable();
+            if let Some(enough) = is_enough() {
+                return Some(enough);
+            }
+            let has_ended = poll_fn(|context| match end.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => kept.as_mut().poll(context).map(|()| false),
+            });
+            if has_ended.await {
+                return None;
+            }
         }
     }
 

@@ -341,6 +341,13 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         keys
     }
 
+    /// Those of the key.
+    pub(super) fn of(&self, hash: u64, key: &K) -> Vec<Arc<F>> {
+        let table = self.shard(hash).table.lock();
+        let entry = table.find(hash, |entry| entry.key == *key);
+        entry.map_or_else(Vec::new, |entry| entry.flights.clone())
+    }
+
     /// Flights that have begun and not ended.
     pub(super) fn begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)

@@ -330,7 +330,7 @@ where
         if let Some(deadline) = self.rescue_at
             && let Some(waiting) = core.in_the_runtime(|| timeout_at(deadline, self.flight.wait()))
             && waiting.await.is_err()
-            && let Some(answer) = core.rescue(self.hash, &self.key)
+            && let Some(answer) = self.flight.wait_or(|| core.rescue(self.hash, &self.key)).await
         {
             self.flight.go_on();
             return Ok(answer);

@@ -179,3 +179,54 @@ async fn a_copy_that_rescues_is_told_when_it_is_time_and_in_place_of_an_older_en
     assert_eq!((answer.value, answer.state), (Some(11), State::Rescued));
     assert_eq!(began.elapsed(), ms(50), "it was the first to ask");
 }
+
+/// Whatever it is that brings something to tell, after the time at which he would have been told.
+#[tokio::test(start_paused = true)]
+async fn who_has_waited_long_enough_is_told_as_soon_as_there_is_something_to_tell() {
+    for way in ["a copy", "another flight", "an insert"] {
+        let tier = Fake::shared("shared");
+        let is_first = AtomicBool::new(true);
+        let source = move |_: u64| {
+            let hangs = is_first.swap(false, SeqCst) || way != "another flight";
+            async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(ms(30)).await;
+                Ok::<_, String>(Some(12))
+            }
+        };
+        let cache = Cache::builder(source)
+            .fresh_for(ms(100))
+            .stale_if_error_for(HOUR)
+            .soft_timeout(ms(50));
+        let cache = cache.max_fetches_per_key(2).tier(tier.clone()).build();
+        if way == "a copy" {
+            tier.keep(1, aged(Some(11), secs(60)));
+            tier.shut();
+        }
+        let reader = tokio::spawn({
+            let cache = cache.clone();
+            async move { (cache.lookup(&1).await.unwrap(), tokio::time::Instant::now()) }
+        });
+        let began = tokio::time::Instant::now();
+        tokio::time::sleep(ms(80)).await;
+        assert!(!reader.is_finished(), "{way}: there is nothing to tell yet");
+        let expected = match way {
+            "a copy" => {
+                tier.let_through(1);
+                (Some(11), State::Rescued, ms(80))
+            }
+            "another flight" => {
+                assert_eq!(value(&cache, 1).await, Some(12));
+                (Some(12), State::Fresh, ms(110))
+            }
+            _ => {
+                drop(cache.insert(1, 13));
+                (Some(13), State::Fresh, ms(80))
+            }
+        };
+        let (answer, at) = reader.await.unwrap();
+        assert_eq!((answer.value, answer.state, at - began), expected, "{way}");
+    }
+}
