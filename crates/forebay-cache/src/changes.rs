@@ -45,7 +45,7 @@ where
         quietly(|| drop((replaced, entry)));
         // They bring nothing that is newer.
         superseded.iter().for_each(|(_, flight)| flight.something_is_kept());
-        self.call_off_superseded(superseded);
+        self.call_off_superseded(&superseded);
         self.shelved(hash, shelved);
         self.events.tell(|| Event::Changed {
             key: of_flights.clone(),
@@ -107,7 +107,7 @@ where
             for_tiers.map(|key| self.tiers.invalidate(key, by))
         });
         quietly(|| drop(replaced));
-        self.call_off_superseded(superseded);
+        self.call_off_superseded(&superseded);
         quietly(|| self.store.tidy_removed(hash));
         self.events.tell(|| Event::Changed {
             key: key.clone(),
@@ -123,7 +123,7 @@ where
             for_tiers.map(|key| self.tiers.invalidate(key, by))
         });
         quietly(|| drop(replaced));
-        self.call_off_superseded(superseded);
+        self.call_off_superseded(&superseded);
         self.events.tell(|| Event::MarkedStale {
             key: key.clone(),
             elsewhere: by != By::This,
@@ -151,7 +151,7 @@ where
             (!self.tiers.is_empty()).then(|| self.tiers.clear(by))
         });
         quietly(|| drop(replaced));
-        self.call_off_superseded(superseded);
+        self.call_off_superseded(&superseded);
         quietly(|| self.store.tidy_cleared());
         self.events.tell(|| Event::Cleared {
             elsewhere: by != By::This,

@@ -27,7 +27,7 @@ use super::core::Core;
 use super::error::CacheError;
 use super::events::Event;
 use super::flight::{Flight, Landed};
-use super::flights::{Begun, Numbered, Superseded};
+use super::flights::{Begun, Numbered};
 use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Known, Outcome};
@@ -300,7 +300,7 @@ where
                 self.flights
                     .of(hash, key)
                     .iter()
-                    .for_each(|flight| flight.something_is_kept())
+                    .for_each(|flight| flight.something_is_kept());
             });
         }
     }
@@ -516,7 +516,7 @@ where
     }
 
     /// Calls off those that wait for their turn and would reach nobody: nobody else is to wait for them, nor to be refused for them.
-    pub(super) fn call_off_superseded(&self, superseded: Superseded<Flight<V, E>>) {
+    pub(super) fn call_off_superseded(&self, superseded: &[(u64, Arc<Flight<V, E>>)]) {
         let Some(turns) = &self.turns else { return };
         // Nobody comes to wait for them any more.
         let unwanted = superseded.iter().filter(|(_, flight)| !flight.reaches_somebody());
@@ -528,7 +528,11 @@ where
         trips.dedup();
         let is_unwanted = |flight: &Flight<V, E>| flights.binary_search(&flight.number()).is_ok();
         for number in trips {
-            let Some((legs, trip)) = turns.withdraw_part(number, |trip| trip.without(is_unwanted)) else {
+            let take = |trip: &mut Trip<K, V, E>| {
+                let legs = trip.without(is_unwanted);
+                (!legs.is_empty()).then_some((legs, trip.legs.is_empty()))
+            };
+            let Some((legs, trip)) = turns.withdraw_part(number, take) else {
                 continue;
             };
             for leg in &legs {

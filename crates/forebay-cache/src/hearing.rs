@@ -63,7 +63,7 @@ where
             is_again.then(|| self.tiers.missed_changes())
         });
         quietly(|| drop(replaced));
-        self.call_off_superseded(superseded);
+        self.call_off_superseded(&superseded);
     }
 
     fn now_ms(&self) -> u64 {

@@ -75,10 +75,9 @@ impl<K, V, E> Trip<K, V, E> {
         self.number
     }
 
-    /// Takes the legs of these flights out, if there are any; and tells whether no other is left.
-    pub(super) fn without(&mut self, flights: impl Fn(&Flight<V, E>) -> bool) -> Option<(Vec<Leg<K, V, E>>, bool)> {
-        let legs: Vec<_> = self.legs.extract_if(.., |leg| flights(&leg.flight)).collect();
-        (!legs.is_empty()).then(|| (legs, self.legs.is_empty()))
+    /// Takes the legs of these flights out.
+    pub(super) fn without(&mut self, flights: impl Fn(&Flight<V, E>) -> bool) -> Vec<Leg<K, V, E>> {
+        self.legs.extract_if(.., |leg| flights(&leg.flight)).collect()
     }
 
     /// Its flights know that number, so that the line knows of those who come to wait for them.
