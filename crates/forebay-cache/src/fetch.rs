@@ -659,22 +659,24 @@ where
         let (called_off, legs) = std::mem::take(&mut self.legs)
             .into_iter()
             .partition::<Vec<_>, _>(|leg| core.call_off(leg));
+        self.legs = legs;
         quietly(|| drop(called_off));
-        if legs.is_empty() {
+        if self.legs.is_empty() {
             return;
         }
         count(&core.counters.fetches);
         core.counters
             .keys_fetched
-            .fetch_add(legs.len() as u64, Ordering::Relaxed);
+            .fetch_add(self.legs.len() as u64, Ordering::Relaxed);
+        // The user's clock: whatever it does, they are on their way.
         let (asked, before, began) = (core.asked(), core.tiers.before(), Instant::now());
-        let flights = legs.iter().map(|leg| leg.flight.id).collect();
-        let wanted = catch_unwind(AssertUnwindSafe(|| core.wanted(&legs)));
+        let flights = self.legs.iter().map(|leg| leg.flight.id).collect();
+        let wanted = catch_unwind(AssertUnwindSafe(|| core.wanted(&self.legs)));
         let mut flying = Flying {
             core: &core,
             before: &before,
             asked,
-            legs: legs.into_iter().map(Some).collect(),
+            legs: std::mem::take(&mut self.legs).into_iter().map(Some).collect(),
         };
         let turn = self.turn.take().map(|turn| Box::new(turn) as Box<dyn Send>);
         let turn = Arc::new(Mutex::new(turn));

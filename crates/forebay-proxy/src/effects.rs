@@ -290,6 +290,11 @@ pub(crate) fn may_change(tag: &[u8]) -> bool {
     may_change_tables(tag) || tag == b"CALL\0"
 }
 
+/// Whether commands of this tag make nothing.
+pub(crate) fn only_drops(tag: &[u8]) -> bool {
+    tag.starts_with(b"DROP ")
+}
+
 /// Whether commands of this tag make, alter or drop tables, or may.
 fn may_change_tables(tag: &[u8]) -> bool {
     [

@@ -373,8 +373,8 @@ impl State {
     pub(crate) fn tell_changes(&mut self) {
         for tag in std::mem::take(&mut self.changed) {
             self.pool.effects.has_changed(&tag);
-            // It may have set it off already.
-            self.is_suspect = true;
+            // It may have set it off already, if it has made something that can be.
+            self.is_suspect |= !effects::only_drops(&tag);
         }
     }
 
