@@ -262,7 +262,7 @@ fn step(random: &mut StdRng, session: usize) -> Step {
             1 => format!("DELETE FROM kept WHERE session = {session} AND (id > 3 OR id IS NULL)"),
             _ => format!(
                 "SELECT id, big, small, name, code, padded, day, made, amount, token, ratio, half, \"Odd\", shown, flag, raw, doc, docb, at, \
-                 span, list, twice FROM kept WHERE session = {session} ORDER BY to_jsonb(kept)::text COLLATE \"C\""
+                 span, list, twice FROM kept WHERE session = {session} ORDER BY kept::text COLLATE \"C\""
             ),
         });
     }
