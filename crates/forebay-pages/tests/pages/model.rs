@@ -77,6 +77,8 @@ struct Model {
     bytes: Vec<u8>,
     kept: VecDeque<(View, Vec<u8>)>,
     bad: Vec<u64>,
+    /// Those that were, when loads were begun that are in the air still, maybe: who joins one is told so.
+    were_bad: Vec<u64>,
     /// How often the file was changed: what it gets next.
     seed: u64,
     /// Bytes that reads asked for and were not refused at once.
@@ -146,7 +148,8 @@ impl Model {
             }) => {
                 assert_eq!((cause.raw_os_error(), length <= PAGE), (Some(libc::EIO), true));
                 let page = offset / PAGE;
-                assert!(self.bad.contains(&page), "page {page} is good");
+                let is_bad = self.bad.contains(&page) || self.were_bad.contains(&page);
+                assert!(is_bad, "page {page} is good");
                 assert!(
                     ranges.iter().any(|range| pages(range).contains(&page)),
                     "page {page} was not asked for"
@@ -230,19 +233,20 @@ impl Model {
             Step::Bad(pages) => {
                 self.is_exact = false;
                 trouble.bad(pages.iter().map(|page| page * PAGE).collect());
+                self.were_bad.append(&mut self.bad);
                 self.bad = pages;
             }
             Step::Short(bytes) => {
                 trouble.rule(move |_, _| Some(Fault::Short(bytes)));
-                self.bad.clear();
+                self.were_bad.append(&mut self.bad);
             }
             Step::Slow => {
                 trouble.rule(|offset, _| Some(Fault::Delay(Duration::from_micros(offset / PAGE % 4 * 300))));
-                self.bad.clear();
+                self.were_bad.append(&mut self.bad);
             }
             Step::Well => {
                 trouble.over();
-                self.bad.clear();
+                self.were_bad.append(&mut self.bad);
             }
         }
         for (view, bytes) in &self.kept {
@@ -281,6 +285,7 @@ async fn run(io: Io, frames: u64, reach: (u64, u64), steps: Vec<Step>) {
         bytes: pattern::bytes(1, 0, LENGTH),
         kept: VecDeque::new(),
         bad: Vec::new(),
+        were_bad: Vec::new(),
         seed: 1,
         asked: 0,
         is_exact: true,
@@ -297,7 +302,11 @@ async fn run(io: Io, frames: u64, reach: (u64, u64), steps: Vec<Step>) {
         let count = model.count(&ranges);
         let fits = count <= model.capacity();
         // While it is exact, a read finds, loads, or waits for every page of it once.
-        model.is_exact = pool.stats().io_in_flight + pool.stats().io_queued == 0 && model.bad.is_empty();
+        let is_quiet = pool.stats().io_in_flight + pool.stats().io_queued == 0;
+        model.is_exact = is_quiet && model.bad.is_empty();
+        if is_quiet {
+            model.were_bad.clear();
+        }
         model.step(step, &trouble).await;
         let after = pool.stats();
         if fits && model.is_exact && after.waits == before.waits {
