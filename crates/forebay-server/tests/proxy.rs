@@ -7,6 +7,8 @@ mod client;
 
 #[path = "proxy/access.rs"]
 mod access;
+#[path = "proxy/altering.rs"]
+mod altering;
 #[path = "proxy/away.rs"]
 mod away;
 #[path = "proxy/by_row.rs"]

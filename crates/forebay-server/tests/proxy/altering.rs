@@ -1,0 +1,145 @@
+//! What passes the proxy to alter the catalog or roles, and what is remembered of before: beside the PostgreSQL that would have answered.
+
+use crate::client::{Client, query};
+use crate::crowd::until;
+use crate::memory::{remembering, until_remembered};
+use crate::{at, postgres, straight};
+
+/// What makes a table, or changes what a view reads, by a statement whose tag does not say so; and what is called by more letters than count.
+#[test]
+fn what_alters_the_catalog_in_other_words_is_seen_at_once() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    let long = "a".repeat(70);
+    for sql in [
+        "CREATE SCHEMA altering",
+        "CREATE TABLE altering.one (id int PRIMARY KEY, a int)",
+        "CREATE TABLE altering.two (id int PRIMARY KEY, a int)",
+        "INSERT INTO altering.one VALUES (1, 1)",
+        "INSERT INTO altering.two VALUES (1, 2)",
+        "CREATE VIEW altering.replaced AS SELECT a FROM altering.one",
+        "CREATE VIEW altering.made AS SELECT a FROM altering.one",
+        "CREATE VIEW altering.into_made AS SELECT a FROM altering.one",
+        &format!("CREATE TABLE altering.{long} (id int PRIMARY KEY, a int)"),
+        &format!("INSERT INTO altering.{long} VALUES (1, 1)"),
+    ] {
+        server.query(sql).expect(sql);
+    }
+    let of_long = format!("altering.{long}");
+    let change_long = format!("UPDATE altering.{long} SET a = a + 1 WHERE id = 1");
+    for (name, alter, change) in [
+        (
+            "altering.replaced",
+            "DO $$ BEGIN CREATE OR REPLACE VIEW altering.replaced AS SELECT a FROM altering.two; END $$",
+            "UPDATE altering.two SET a = a + 1 WHERE id = 1",
+        ),
+        (
+            "altering.made",
+            "DROP VIEW altering.made; CREATE TABLE altering.made AS SELECT 7 AS a",
+            "UPDATE altering.made SET a = a + 1",
+        ),
+        (
+            "altering.into_made",
+            "DROP VIEW altering.into_made; SELECT 7 AS a INTO altering.into_made",
+            "UPDATE altering.into_made SET a = a + 1",
+        ),
+        (&of_long, "SELECT 1", &change_long),
+    ] {
+        let read = format!("SELECT a FROM {name}");
+        let hinted = format!("/* ttl:3600 */ {read}");
+        until_remembered(&mut client, &mut admin, &hinted, &read);
+        client.run(alter);
+        for _ in 0..6 {
+            for _ in 0..4 {
+                assert_eq!(client.query(&hinted).value(), server.query(&read).value(), "{alter}");
+            }
+            client.run(change);
+        }
+    }
+    server.run("DROP SCHEMA altering CASCADE");
+}
+
+/// Who has waited behind it for the table does more than he would have done when he asked.
+#[test]
+fn a_change_that_was_asked_for_before_a_trigger_was_made_and_done_behind_it_may_be_of_anything() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let [mut admin, mut holder, mut client, mut reader] = [(); 4].map(|()| at(address));
+    let mut server = straight(postgres());
+    for sql in [
+        "CREATE TABLE overtaken (id int PRIMARY KEY)",
+        "CREATE TABLE overtaken_log (n int)",
+        "CREATE FUNCTION overtaken_tells() RETURNS trigger LANGUAGE plpgsql AS \
+         $$BEGIN INSERT INTO overtaken_log VALUES (1); RETURN NULL; END$$",
+    ] {
+        server.run(sql);
+    }
+    for number in 1..=5 {
+        // What it does is known by now.
+        client.run(&format!("INSERT INTO overtaken VALUES ({number})"));
+    }
+    let read = "/* ttl:3600 */ SELECT count(*) FROM overtaken_log";
+    until_remembered(&mut reader, &mut admin, read, "SELECT count(*) FROM overtaken_log");
+    let wait = |server: &mut Client, count: &str| {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'overtaken'::regclass";
+        until("it waits", || server.ask(waiting) == count);
+    };
+    holder.run("BEGIN; INSERT INTO overtaken VALUES (6)");
+    admin.send(&query(
+        "CREATE TRIGGER tells AFTER INSERT ON overtaken FOR EACH ROW EXECUTE FUNCTION overtaken_tells()",
+    ));
+    wait(&mut server, "1");
+    client.run("BEGIN");
+    client.send(&query("INSERT INTO overtaken VALUES (7)"));
+    wait(&mut server, "2");
+    holder.run("COMMIT");
+    admin.answer();
+    client.answer();
+    until_remembered(&mut reader, &mut admin, read, "SELECT count(*) FROM overtaken_log");
+    assert_eq!(reader.ask(read), "0");
+    client.run("COMMIT");
+    assert_eq!(reader.ask(read), "1");
+    server.run("DROP TABLE overtaken, overtaken_log; DROP FUNCTION overtaken_tells");
+}
+
+/// Roles are of all databases of a server.
+#[test]
+fn who_is_no_member_any_more_is_told_nothing_at_other_databases_either() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let mut server = straight(postgres());
+    server.run("CREATE DATABASE member_elsewhere");
+    server.run("CREATE ROLE member_of");
+    server.run("GRANT member_of TO trusted");
+    let at_it = |user| Client::connect_with(address, &[("user", user), ("database", "member_elsewhere")]).unwrap();
+    let mut elsewhere = at_it("postgres");
+    elsewhere.run("CREATE TABLE members (n int)");
+    elsewhere.run("INSERT INTO members VALUES (1)");
+    elsewhere.run("GRANT SELECT ON members TO member_of");
+    let mut admin = at(address);
+    let ask = "/* ttl:3600 */ SELECT n FROM members";
+    let in_words = "REVOKE member_of FROM trusted";
+    let in_a_block = format!("DO $$BEGIN {in_words}; END$$");
+    for (revoke, in_transaction) in [
+        (in_words, false),
+        (in_words, true),
+        (&in_a_block, false),
+        (&in_a_block, true),
+    ] {
+        let mut member = at_it("trusted");
+        until_remembered(&mut member, &mut admin, ask, "SELECT n FROM members");
+        if in_transaction {
+            admin.run("BEGIN");
+        }
+        admin.run(revoke);
+        if in_transaction {
+            // Nobody sees it yet, and what is asked now is of before.
+            assert_eq!(member.ask(ask), "1");
+            admin.run("COMMIT");
+        }
+        assert_eq!(member.query(ask).sqlstate(), "42501", "{revoke} {in_transaction}");
+        admin.run("GRANT member_of TO trusted");
+        assert_eq!(member.ask(ask), "1", "and what failed is not remembered");
+    }
+}
