@@ -744,7 +744,7 @@ fn a_table_that_gets_another_key_is_told_by_that() {
     server.run("INSERT INTO k SELECT i, 10 - i, 0 FROM generate_series(1, 9) i");
     let reads =
         ["a = 3", "b = 3", "a = 3 AND b = 7"].map(|which| format!("/* ttl:3600 */ SELECT n FROM k WHERE {which}"));
-    for round in 0..4 {
+    for round in 0..3 {
         for key in [
             "DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (b)",
             "DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (a, b)",
@@ -754,12 +754,22 @@ fn a_table_that_gets_another_key_is_told_by_that() {
             "DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (a), ALTER a TYPE int4, REPLICA IDENTITY DEFAULT",
         ] {
             for read in &reads {
-                client.run(read);
+                stage.until_remembered(&mut client, read, "SELECT n FROM k");
             }
+            let looked = stage.status("stream_catalog_changes");
             server.run(&format!("ALTER TABLE k {key}"));
-            for change in ["a = 3", "b = 3", "true"] {
+            for (number, change) in ["a = 3", "b = 3", "true", "b = 7"].into_iter().enumerate() {
                 for read in reads.iter().cycle().take(9) {
                     client.run(read);
+                }
+                // The stream has told of the table with its new key before that is known, and after.
+                if round == 0 && number == 1 {
+                    until("it is looked at", || stage.status("stream_catalog_changes") != looked);
+                }
+                if number > 0 {
+                    for read in &reads {
+                        stage.until_remembered(&mut client, read, "SELECT n FROM k");
+                    }
                 }
                 server.run(&format!("UPDATE k SET n = n + 1 WHERE {change}"));
                 for read in &reads {
@@ -771,5 +781,4 @@ fn a_table_that_gets_another_key_is_told_by_that() {
             }
         }
     }
-    assert!(stage.remembered("SELECT n FROM k").0 > 0);
 }
