@@ -247,7 +247,8 @@ where
 
     /// Most fetches that run at a time, for all keys: for example the connections that the source has. The others wait in
     /// line; the key whose readers have waited longest, their times added up, goes first: so one that many want soon overtakes,
-    /// and one that a single reader wants is not overtaken for ever. Refreshes in the background go last. Default: no limit.
+    /// and one that a single reader wants is not overtaken for ever. Keys that are fetched together count as the one of them that most wait for. What
+    /// nobody waits for any more leaves the line; refreshes in the background go last. Default: no limit.
     ///
     /// A fetch that itself waits for a cache's flight counts no more from then on, so that those who wait for one another cannot be stuck.
     ///

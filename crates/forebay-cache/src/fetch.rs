@@ -5,7 +5,7 @@
 //!   shuts down), every flight on it ends with an outcome, and its turn is given back.
 //! - Flights that depart together ask the tiers in one go; and the source too, where it gathers.
 //! - Where a tier arranges that one process fetches for all, the flights of the others land with what that one brings; if it brings nothing
-//!   within its time, they ask the source themselves.
+//!   within its time, they ask the source themselves. Who waits in line, or for others, keeps no other process from a key longer than its time.
 //! - What comes is kept only if nobody wrote meanwhile, with the age that it has: counted from the beginning of its fetch, as
 //!   HTTP caches count it (RFC 9111, section 4.2.3).
 
@@ -27,13 +27,14 @@ use super::core::Core;
 use super::error::CacheError;
 use super::events::Event;
 use super::flight::{Flight, Landed};
-use super::flights::{Begun, Numbered};
+use super::flights::Begun;
 use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Known, Outcome};
 use super::stats::count;
 use super::tier::{Before, CENTURY, Found, Grant, Kept, Whose};
-use super::trip::{ByTiers, Leg, Trip};
+use super::trip::{ByTiers, Leg, Lease, Trip};
+use super::turns::Turns;
 use super::waits;
 use forebay_batch::load::Key;
 use forebay_batch::panics::{panic_message, quietly};
@@ -107,14 +108,13 @@ where
         if travelling.legs.is_empty() {
             return;
         }
-        let Some(lease_for) = self.tiers.lease_for() else {
-            return self.to_the_source(std::mem::take(&mut travelling.legs));
+        let lease_for = match self.tiers.lease_for() {
+            Some(lease_for) if self.turns.is_none() => lease_for,
+            // Where there is a line, a lease is asked for when the turn is there: meanwhile another process may fetch.
+            _ => return self.to_the_source(std::mem::take(&mut travelling.legs)),
         };
         let others = self.leave_with_leases(&mut travelling).await;
-        if !others.legs.is_empty() {
-            let until = tokio::time::Instant::now() + lease_for.min(CENTURY);
-            self.wait_for_others(others, until).await;
-        }
+        self.wait_for_others(others, lease_for).await;
     }
 
     /// Lands what the tiers have; the rest is left.
@@ -180,9 +180,9 @@ where
         travelling
     }
 
-    /// Sends those to the source whose turn it is to be asked for here; returns those that others ask for.
-    async fn leave_with_leases(self: &Arc<Self>, travelling: &mut Travelling<K, V, E>) -> Travelling<K, V, E> {
-        let mut others = Travelling::new(self, Vec::new());
+    /// Asks for leases: those remain that are to be asked for here; returns those that others ask for.
+    async fn ask_for_leases(self: &Arc<Self>, travelling: &mut Travelling<K, V, E>) -> Travelling<K, V, E> {
+        let (mut own, mut others) = (Travelling::new(self, Vec::new()), Travelling::new(self, Vec::new()));
         for grant in [Grant::IfNothingIsKept, Grant::IfNobodyHasIt, Grant::Anyway] {
             // Who wants it from the source, whatever is known, does not wait for what others began before.
             let asks = |leg: &Leg<K, V, E>| match leg.by_tiers {
@@ -201,12 +201,11 @@ where
                 .into_iter()
                 .partition::<Vec<_>, _>(asks);
             travelling.legs = rest;
-            let mut own = Vec::new();
             for (mut leg, turn) in asking.into_iter().zip(turns) {
                 match turn {
                     Whose::Own(lease) => {
-                        leg.lease = lease;
-                        own.push(leg);
+                        leg.lease = Some(Lease::new(lease));
+                        own.legs.push(leg);
                     }
                     Whose::Others => {
                         leg.is_kept = false;
@@ -219,20 +218,28 @@ where
                     }
                 }
             }
-            if !own.is_empty() {
-                self.to_the_source(own);
-            }
         }
+        travelling.legs.append(&mut own.legs);
         others
     }
 
-    /// Lands what others bring; what they have not brought by then, or gave up before, is asked for here.
-    async fn wait_for_others(self: Arc<Self>, mut waiting: Travelling<K, V, E>, until: tokio::time::Instant) {
+    /// The same, and sends those that are to be asked for here on to the source.
+    async fn leave_with_leases(self: &Arc<Self>, travelling: &mut Travelling<K, V, E>) -> Travelling<K, V, E> {
+        let others = self.ask_for_leases(travelling).await;
+        self.to_the_source(std::mem::take(&mut travelling.legs));
+        others
+    }
+
+    /// Lands what others bring; what they have not brought within that time, or gave up before, is asked for here.
+    async fn wait_for_others(self: Arc<Self>, mut waiting: Travelling<K, V, E>, lease_for: Duration) {
+        let until = tokio::time::Instant::now() + lease_for.min(CENTURY);
         let mut pause = FIRST_LOOK;
         while !waiting.legs.is_empty() {
             let now = tokio::time::Instant::now();
             if now >= until {
-                return self.to_the_source(std::mem::take(&mut waiting.legs));
+                let mut legs = std::mem::take(&mut waiting.legs);
+                legs.iter_mut().for_each(|leg| leg.lease = Some(Lease::new(None)));
+                return self.to_the_source(legs);
             }
             if !waiting.legs.iter().any(|leg| leg.is_kept) {
                 tokio::time::sleep(pause.min(until - now)).await;
@@ -357,7 +364,6 @@ where
         };
         let runtime = self.runtime();
         let trip = Trip::new(legs, runtime);
-        trip.is_in_line();
         if let Some(trip) = turns.ask(trip.number(), trip, Trip::waiters)
             && !self.go_with_turn(trip)
         {
@@ -433,7 +439,7 @@ where
                 }
                 let filled = for_tiers
                     .take()
-                    .map(|prepared| self.tiers.fill(prepared, leg.lease, leg.replaces(), holds));
+                    .map(|prepared| self.tiers.fill(prepared, leg.lease_number(), leg.replaces(), holds));
                 Some((filled, self.shelve(*hash, key, weight, &mut entry)))
             })
         };
@@ -478,7 +484,7 @@ where
 
     /// Nothing comes of a flight that was to fetch for all who share a tier: the others need not wait for it.
     pub(super) fn end_lease(&self, leg: &Leg<K, V, E>) {
-        let Some(lease) = leg.lease else { return };
+        let Some(lease) = leg.lease_number() else { return };
         let Some(runtime) = self.runtime() else { return };
         quietly(|| {
             let (tiers, key) = (self.tiers.clone(), leg.key.clone());
@@ -518,33 +524,27 @@ where
     /// Calls off those that wait for their turn and would reach nobody: nobody else is to wait for them, nor to be refused for them.
     pub(super) fn call_off_superseded(&self, superseded: &[(u64, Arc<Flight<V, E>>)]) {
         let Some(turns) = &self.turns else { return };
-        // Nobody comes to wait for them any more.
-        let unwanted = superseded.iter().filter(|(_, flight)| !flight.reaches_somebody());
-        let (mut flights, mut trips): (Vec<u64>, Vec<u64>) = unwanted
-            .map(|(_, flight)| (flight.number(), flight.in_line_as()))
-            .unzip();
-        flights.sort_unstable();
-        trips.sort_unstable();
-        trips.dedup();
-        let is_unwanted = |flight: &Flight<V, E>| flights.binary_search(&flight.number()).is_ok();
-        for number in trips {
-            let take = |trip: &mut Trip<K, V, E>| {
-                let legs = trip.without(is_unwanted);
-                (!legs.is_empty()).then_some((legs, trip.legs.is_empty()))
-            };
-            let Some((legs, trip)) = turns.withdraw_part(number, take) else {
+        for (_, flight) in superseded {
+            // Nobody comes to wait for it any more.
+            if flight.reaches_somebody() {
+                continue;
+            }
+            let Some((leg, trip)) = self.withdraw(turns, flight) else {
                 continue;
             };
-            for leg in &legs {
-                // Whoever has its leg ends it.
-                if self.flights.abandon_superseded(leg.hash, &leg.flight, || true) {
-                    count(&self.counters.called_off);
-                    self.came_to_nothing(leg);
-                    self.end_lease(leg);
-                }
+            // Whoever has its leg ends it.
+            if self.flights.abandon_superseded(leg.hash, flight, || true) {
+                count(&self.counters.called_off);
+                self.came_to_nothing(&leg);
+                self.end_lease(&leg);
             }
-            quietly(|| drop((legs, trip)));
+            quietly(|| drop((leg, trip)));
         }
+    }
+
+    /// Takes a flight out of the line, if it waits there: its leg, and the trip if nothing is left of it.
+    pub(super) fn withdraw(&self, turns: &Turns<Trip<K, V, E>>, flight: &Flight<V, E>) -> Option<Withdrawn<K, V, E>> {
+        turns.withdraw(flight.in_line.number(), |trip| trip.take(flight), Trip::waiters_of_rest)
     }
 
     /// Whether a flight that has not begun its fetch may as well not: its outcome would reach nobody.
@@ -559,6 +559,9 @@ where
         called_off
     }
 }
+
+/// A flight's leg, and the trip if nothing is left of it.
+type Withdrawn<K, V, E> = (Leg<K, V, E>, Option<Trip<K, V, E>>);
 
 /// What a tier's copy is good for.
 enum Copy<V> {
@@ -653,6 +656,28 @@ where
         }
     }
 
+    /// Asks for the leases that are wanting. What others have begun to fetch, or have brought, is waited for without a turn.
+    async fn get_leases(&mut self) {
+        let core = Arc::clone(&self.core);
+        let Some(lease_for) = core.tiers.lease_for() else {
+            return;
+        };
+        let needs_lease = |leg: &Leg<K, V, E>| leg.needs_lease(lease_for);
+        if !self.legs.iter().any(needs_lease) {
+            return;
+        }
+        let (asking, legs) = std::mem::take(&mut self.legs)
+            .into_iter()
+            .partition::<Vec<_>, _>(needs_lease);
+        self.legs = legs;
+        let mut asking = Travelling::new(&core, asking);
+        let others = core.ask_for_leases(&mut asking).await;
+        self.legs.append(&mut asking.legs);
+        if !others.legs.is_empty() {
+            tokio::spawn(core.wait_for_others(others, lease_for));
+        }
+    }
+
     /// Asks the source, and lands.
     async fn fetch(mut self) {
         let core = Arc::clone(&self.core);
@@ -661,6 +686,7 @@ where
             .partition::<Vec<_>, _>(|leg| core.call_off(leg));
         self.legs = legs;
         quietly(|| drop(called_off));
+        self.get_leases().await;
         if self.legs.is_empty() {
             return;
         }

@@ -45,12 +45,40 @@ pub(super) struct Flight<V, E> {
     background: AtomicBool,
     /// How many of those have left and count on, and whom its outcome does not reach.
     left_behind: AtomicUsize,
-    /// The number under which it waits for its turn.
-    in_line_as: AtomicU64,
+    pub(super) in_line: InLine,
     outcome: OnceLock<Result<Landed<V>, Failed<E>>>,
     ended: Notify,
     /// Something of the key has come into memory meanwhile.
     kept: Notify,
+}
+
+/// Where a flight waits for its turn, if it does. All but its number is under the lock of the line.
+pub(super) struct InLine {
+    number: AtomicU64,
+    place: AtomicUsize,
+    counted: AtomicUsize,
+}
+
+impl InLine {
+    /// The number of what it is a part of.
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// Its place in that.
+    pub(super) fn place(&self) -> usize {
+        self.place.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_at(&self, number: u64, place: usize) {
+        self.place.store(place, Ordering::Relaxed);
+        self.number.store(number, Ordering::Release);
+    }
+
+    /// So many are known there to wait for it from now on; how many were before.
+    pub(super) fn counts(&self, waiting: usize) -> usize {
+        self.counted.swap(waiting, Ordering::Relaxed)
+    }
 }
 
 /// Why a flight brought nothing, until the last of those who waited is told.
@@ -78,7 +106,11 @@ impl<V, E> Flight<V, E> {
             waiting: AtomicUsize::new(0),
             background: AtomicBool::new(background),
             left_behind: AtomicUsize::new(0),
-            in_line_as: AtomicU64::new(number),
+            in_line: InLine {
+                number: AtomicU64::new(number),
+                place: AtomicUsize::new(0),
+                counted: AtomicUsize::new(0),
+            },
             outcome: OnceLock::new(),
             ended: Notify::new(),
             kept: Notify::new(),
@@ -103,16 +135,6 @@ impl<V, E> Flight<V, E> {
     /// Whether its outcome would reach somebody, were it kept nowhere. Where it was taken out of the air nobody comes any more.
     pub(super) fn reaches_somebody(&self) -> bool {
         self.waiting() > self.left_behind.load(Ordering::Relaxed)
-    }
-
-    /// The number under which it waits for its turn, if it does.
-    pub(super) fn in_line_as(&self) -> u64 {
-        self.in_line_as.load(Ordering::Acquire)
-    }
-
-    /// From now on that is this one.
-    pub(super) fn is_in_line_as(&self, number: u64) {
-        self.in_line_as.store(number, Ordering::Release);
     }
 
     pub(super) fn background(&self) -> bool {

@@ -18,11 +18,11 @@ use super::error::CacheError;
 use super::events::Event;
 use super::fetch::{Asked, Departure};
 use super::flight::Flight;
-use super::flights::{Boarded, Numbered};
+use super::flights::Boarded;
 use super::record::{Record, Staleness};
 use super::source::Known;
 use super::stats::count;
-use super::trip::{ByTiers, Leg, Trip};
+use super::trip::{ByTiers, Leg};
 use super::waits::{self, Circle};
 use forebay_batch::load::Key;
 use forebay_batch::panics::quietly;
@@ -254,7 +254,7 @@ where
     fn join(&self, flight: &Flight<V, E>) {
         flight.join();
         if let Some(turns) = &self.turns {
-            turns.waiters(flight.in_line_as(), Trip::waiters_now);
+            turns.waiters(flight.in_line.number(), |trip| trip.waiters_now(flight));
         }
     }
 
@@ -385,16 +385,16 @@ where
             return;
         }
         let (core, flight) = (&self.core, &self.flight);
-        let mut trip = None;
+        let mut withdrawn = None;
         let called_off = core.flights.abandon(self.hash, flight, || {
             let left = flight.leave();
             let Some(turns) = &core.turns else { return false };
             if left > 0 || flight.background() {
-                turns.waiters(flight.in_line_as(), Trip::waiters_now);
+                turns.waiters(flight.in_line.number(), |trip| trip.waiters_now(flight));
                 return false;
             }
-            trip = turns.withdraw(flight.number());
-            trip.is_some()
+            withdrawn = core.withdraw(turns, flight);
+            withdrawn.is_some()
         });
         if called_off {
             count(&core.counters.called_off);
@@ -403,10 +403,10 @@ where
                 core.store.peek(self.hash, &self.key, Record::unclaim);
             });
         }
-        for leg in trip.iter().flat_map(|trip| &trip.legs) {
+        if let Some((leg, _)) = &withdrawn {
             core.end_lease(leg);
         }
-        quietly(|| drop(trip));
+        quietly(|| drop(withdrawn));
     }
 }
 

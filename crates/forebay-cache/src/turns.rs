@@ -63,7 +63,7 @@ impl<T> Turns<T> {
 
     /// Gives the item back if it may have a turn now; else it waits in line under that number, which must be its own. `waiters` counts them, under
     /// the lock: who comes later tells [`waiters`](Self::waiters) so.
-    pub(super) fn ask(&self, number: u64, item: T, waiters: impl FnOnce(&T) -> usize) -> Option<T> {
+    pub(super) fn ask(&self, number: u64, mut item: T, waiters: impl FnOnce(&mut T) -> usize) -> Option<T> {
         let now_us = self.now_us();
         let mut state = self.state.lock();
         if state.out < self.limit {
@@ -71,7 +71,7 @@ impl<T> Turns<T> {
             return Some(item);
         }
         let rank = Rank {
-            weight: weight(waiters(&item)),
+            weight: weight(waiters(&mut item)),
             handicap: 0,
             asked: state.asked,
         };
@@ -83,50 +83,33 @@ impl<T> Turns<T> {
         None
     }
 
-    /// Others wait for it now than before, if it waits in line: `waiters` counts them, under the lock, by the item and by whether anybody was known to
-    /// wait; none leaves it at what was known. Who has left takes an equal share of the time waited.
-    pub(super) fn waiters(&self, number: u64, waiters: impl FnOnce(&T, bool) -> Option<usize>) {
+    /// Others wait for it now than before, if it waits in line: `waiters` counts them, under the lock; none leaves it at what was known. Who has left
+    /// takes an equal share of the time waited.
+    pub(super) fn waiters(&self, number: u64, waiters: impl FnOnce(&mut T) -> Option<usize>) {
         let now_us = self.now_us();
         let mut state = self.state.lock();
-        let State { line, ranks, .. } = &mut *state;
-        let Some(rank) = ranks.get_mut(&number) else {
-            return;
-        };
-        let Some(waiters) = line.get(rank).and_then(|item| waiters(item, rank.weight > 0)) else {
-            return;
-        };
-        let (before, weight) = (*rank, weight(waiters));
-        let mut waited_us = before.waited_us(now_us);
-        if weight < before.weight {
-            waited_us = waited_us / before.weight * weight;
-        }
-        *rank = before.with(waited_us, weight, now_us);
-        let after = *rank;
-        if let Some(item) = line.remove(&before) {
-            line.insert(after, item);
+        if let Some(waiters) = state.item(number).and_then(waiters) {
+            state.weighs(number, weight(waiters), now_us);
         }
     }
 
-    /// Takes it out of the line, if it waits there.
-    pub(super) fn withdraw(&self, number: u64) -> Option<T> {
-        let mut state = self.state.lock();
-        let rank = state.ranks.remove(&number)?;
-        state.line.remove(&rank)
-    }
-
-    /// Takes a part of it, if it waits in line under that number; and itself out of the line, where `take` says that nothing is left of it.
-    pub(super) fn withdraw_part<P>(
+    /// Takes a part of it, if it waits in line under that number, and then tells by `waiters` how many wait for the rest; itself out of the line, where that
+    /// is none as nothing is left.
+    pub(super) fn withdraw<P>(
         &self,
         number: u64,
-        take: impl FnOnce(&mut T) -> Option<(P, bool)>,
+        take: impl FnOnce(&mut T) -> Option<P>,
+        waiters: impl FnOnce(&T) -> Option<usize>,
     ) -> Option<(P, Option<T>)> {
+        let now_us = self.now_us();
         let mut state = self.state.lock();
-        let rank = *state.ranks.get(&number)?;
-        let (part, is_empty) = take(state.line.get_mut(&rank)?)?;
-        if !is_empty {
+        let item = state.item(number)?;
+        let part = take(item)?;
+        if let Some(waiters) = waiters(item) {
+            state.weighs(number, weight(waiters), now_us);
             return Some((part, None));
         }
-        state.ranks.remove(&number);
+        let rank = state.ranks.remove(&number)?;
         Some((part, state.line.remove(&rank)))
     }
 
@@ -165,6 +148,32 @@ impl<T> Turns<T> {
 
     fn now_us(&self) -> i64 {
         micros(Instant::now().saturating_duration_since(self.began))
+    }
+}
+
+impl<T> State<T> {
+    fn item(&mut self, number: u64) -> Option<&mut T> {
+        self.line.get_mut(self.ranks.get(&number)?)
+    }
+
+    /// The item of that number, which is in line, has that weight from now on.
+    fn weighs(&mut self, number: u64, weight: i64, now_us: i64) {
+        let Some(rank) = self.ranks.get_mut(&number) else {
+            return;
+        };
+        let before = *rank;
+        if weight == before.weight {
+            return;
+        }
+        let mut waited_us = before.waited_us(now_us);
+        if weight < before.weight {
+            waited_us = waited_us / before.weight * weight;
+        }
+        *rank = before.with(waited_us, weight, now_us);
+        let after = *rank;
+        if let Some(item) = self.line.remove(&before) {
+            self.line.insert(after, item);
+        }
     }
 }
 
@@ -213,8 +222,8 @@ mod tests {
         for (number, waiters) in [(1, 0), (2, 5), (3, 1), (4, 5)] {
             assert_eq!(turns.ask(number, number, |_| waiters), None);
         }
-        turns.waiters(3, |_, _| Some(9));
-        turns.waiters(77, |_, _| Some(9)); // Nobody: nothing.
+        turns.waiters(3, |_| Some(9));
+        turns.waiters(77, |_| Some(9)); // Nobody: nothing.
         assert_eq!(turns.counts(), (1, 4));
         advance(Duration::from_millis(10)).await;
         let order: Vec<_> = std::iter::from_fn(|| next(&turns)).collect();
@@ -247,14 +256,29 @@ mod tests {
         turns.ask(1, 1, |_| 7);
         turns.ask(2, 2, |_| 3);
         advance(Duration::from_millis(100)).await;
-        turns.waiters(1, |_, _| Some(2));
+        turns.waiters(1, |_| Some(2));
         // 5/10 of 1,000 ms against 600 ms; then 1 grows on.
         assert_eq!(next(&turns), Some(2));
         turns.ask(3, 3, |_| 1);
-        turns.waiters(3, |_, _| Some(8));
+        turns.waiters(3, |_| Some(8));
         advance(Duration::from_millis(100)).await;
         // 500 + 500 ms against 1,100 ms.
         assert_eq!(next(&turns), Some(3));
+        assert_eq!(next(&turns), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_part_was_waited_for_goes_with_it() {
+        let turns = Turns::new(1);
+        turns.ask(0, 0, |_| 0);
+        turns.ask(1, 1, |_| 7);
+        turns.ask(2, 2, |_| 3);
+        advance(Duration::from_millis(100)).await;
+        assert_eq!(turns.withdraw(1, |_| None::<()>, |_| Some(2)), None, "it has no such part");
+        assert_eq!(turns.withdraw(1, |item| Some(*item), |_| Some(2)), Some((1, None)));
+        assert_eq!(turns.counts(), (1, 2));
+        // 5/10 of 1,000 ms against 600 ms.
+        assert_eq!(next(&turns), Some(2));
         assert_eq!(next(&turns), Some(1));
     }
 
@@ -265,8 +289,9 @@ mod tests {
         assert_eq!(given, [0, 1]);
         assert_eq!(next(&turns), Some(2));
         assert_eq!(turns.counts(), (2, 2), "one given back, one given out");
-        assert_eq!(turns.withdraw(3), Some(3));
-        assert_eq!(turns.withdraw(3), None);
+        let withdraw = |number| turns.withdraw(number, |item| Some(*item), |_| None);
+        assert_eq!(withdraw(3), Some((3, Some(3))));
+        assert_eq!(withdraw(3), None);
         assert_eq!(next(&turns), Some(4));
         assert_eq!((next(&turns), next(&turns)), (None, None));
         assert_eq!(turns.ask(9, 9, |_| 0), Some(9));
@@ -291,7 +316,7 @@ mod tests {
             model.push((number, waiters, 0));
             let at = roll(model.len() as u64) as usize;
             model[at].1 += 1;
-            turns.waiters(model[at].0, |_, _| Some(model[at].1 as usize));
+            turns.waiters(model[at].0, |_| Some(model[at].1 as usize));
             let passed = roll(20);
             advance(Duration::from_millis(passed)).await;
             for (_, waiters, waited) in &mut model {

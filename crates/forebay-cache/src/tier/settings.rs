@@ -42,7 +42,8 @@ pub struct TierSettings {
     /// random; a millisecond at least. 100 ms, 30 s.
     pub retry_after: (Duration, Duration),
     /// If it is set, one process fetches a key for all that share a tier which can arrange that (Redis), and may be the only one for so long: the
-    /// others wait for what it brings, or fetch themselves when that time is over. It should be longer than most fetches take. None.
+    /// others wait for what it brings, or fetch themselves when that time is over. It should be longer than most fetches take. What waits in line
+    /// (`max_fetches`) is kept from no other process. None.
     pub lease_for: Option<Duration>,
     /// A value fetched so much later than now is not used: some clock is wrong. 5 s.
     pub max_clock_skew: Duration,

@@ -1,7 +1,7 @@
 //! How many fetches run at a time and who goes first; how many flights there may be.
 
 use super::*;
-use forebay_cache::Entry;
+use forebay_cache::{Entry, Fetched, Source};
 
 /// The keys fetched, one after the other, as one turn after the other is given back.
 async fn one_by_one(database: &Database, fetches: usize) -> Vec<u64> {
@@ -47,6 +47,99 @@ async fn who_leaves_the_line_takes_its_weight_with_it() {
     three[1].abort();
     settle().await;
     assert_eq!(one_by_one(&database, 4).await, [9, 4, 2, 3]);
+}
+
+/// Fetches the keys of a trip together: a permit for all.
+struct Together(Database);
+
+impl Source<u64> for Together {
+    type Value = u64;
+    type Error = String;
+
+    const GATHERS: bool = true;
+
+    async fn fetch(&self, key: u64) -> Result<Fetched<u64>, String> {
+        self.fetch_many(vec![key]).await.remove(0)
+    }
+
+    async fn fetch_many(&self, keys: Vec<u64>) -> Vec<Result<Fetched<u64>, String>> {
+        let rows = &self.0.0;
+        rows.batches.lock().push(keys.clone());
+        rows.permits.acquire().await.unwrap().forget();
+        keys.into_iter().map(|key| Ok(Fetched::of(key))).collect()
+    }
+}
+
+/// A database that lets nothing through yet, and a cache over it that fetches one trip after the other.
+fn together() -> (Database, Tested) {
+    let database = Database::shut();
+    let cache = Cache::builder(Together(database.clone())).fresh_for(HOUR);
+    (database, cache.max_fetches(1).build())
+}
+
+async fn begin_get_many(cache: &Tested, keys: impl IntoIterator<Item = u64>) -> JoinHandle<Vec<Outcome>> {
+    let (cache, keys) = (cache.clone(), keys.into_iter().collect::<Vec<_>>());
+    let get = tokio::spawn(async move { cache.get_many(keys).await });
+    settle().await;
+    assert!(!get.is_finished(), "it is to wait");
+    get
+}
+
+/// The batches fetched, one after the other, each in the order of its keys.
+async fn batches(database: &Database, fetches: usize) -> Vec<Vec<u64>> {
+    one_by_one(database, fetches).await;
+    let mut batches = database.batches();
+    batches.iter_mut().for_each(|batch| batch.sort_unstable());
+    batches
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_keys_in_line_nobody_fetches_those_that_all_have_left() {
+    let (database, cache) = together();
+    let _holds_the_turn = begin_get(&cache, 9).await;
+    let all = begin_get_many(&cache, 20..40).await;
+    let some = [begin_get_many(&cache, 21..24).await, begin_get_many(&cache, [23, 38]).await];
+    let none = begin_get_many(&cache, 40..50).await;
+    assert_eq!(cache.stats().in_line, 2);
+    all.abort();
+    none.abort();
+    settle().await;
+    assert_eq!((cache.stats().in_line, cache.stats().in_flight), (1, 5));
+    assert_eq!(cache.stats().called_off, 26);
+    some[0].abort();
+    settle().await;
+    let later = begin_get(&cache, 38).await;
+    some[1].abort();
+    settle().await;
+    assert_eq!((cache.stats().in_line, cache.stats().in_flight), (1, 2));
+    assert_eq!(batches(&database, 2).await, [vec![9], vec![38]]);
+    later.await.unwrap().unwrap();
+    assert_eq!((cache.stats().in_line, cache.stats().in_flight), (0, 0));
+    assert_eq!(cache.stats().called_off, 29);
+}
+
+/// One reader of many keys is one reader.
+#[tokio::test(start_paused = true)]
+async fn many_keys_in_line_are_wanted_as_much_as_the_one_that_most_wait_for() {
+    let (database, cache) = together();
+    let _holds_the_turn = begin_get(&cache, 9).await;
+    let mut readers = vec![begin_get_many(&cache, 100..200).await];
+    readers.push(begin_get_many(&cache, 200..300).await);
+    for key in [1, 1, 2] {
+        readers.push(begin_get_many(&cache, [key]).await);
+    }
+    // Two for one of its keys, one for others; and two for another, who leave.
+    readers.push(begin_get_many(&cache, [250, 251]).await);
+    readers.push(begin_get_many(&cache, [251, 252]).await);
+    let leave = [begin_get_many(&cache, 120..130).await, begin_get_many(&cache, 125..135).await];
+    leave.iter().for_each(JoinHandle::abort);
+    settle().await;
+    let fetched = batches(&database, 5).await;
+    assert_eq!(fetched, [vec![9], (200..300).collect(), vec![1], (100..200).collect(), vec![2]]);
+    // In the line from the beginning, whoever comes and goes.
+    for reader in readers {
+        assert!(reader.await.unwrap().into_iter().all(|outcome| outcome.is_ok()));
+    }
 }
 
 #[tokio::test(start_paused = true)]

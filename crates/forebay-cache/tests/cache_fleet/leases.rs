@@ -44,6 +44,69 @@ async fn a_cold_key_is_fetched_once_among_ten() {
     assert_eq!(database.fetches(), 11);
 }
 
+/// What waits in line is not kept from another process, which may begin it first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_fetch_one_after_another_share_the_work() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    database.take(ms(20));
+    let member = |_| {
+        let builder = database.cache().tier(tier(redis.address())).max_fetches(1);
+        builder.tier_settings(leasing(ms(300))).build()
+    };
+    let members: Vec<Member> = (0..2).map(member).collect();
+    const KEYS: u64 = 50;
+    (0..KEYS).for_each(|key| database.write(key, key + 1));
+    let gets = members.iter().flat_map(|member| {
+        let get = |key| {
+            let member = member.clone();
+            tokio::spawn(async move { assert_eq!(member.get(&key).await.unwrap(), Some(key + 1)) })
+        };
+        (0..KEYS).map(get).collect::<Vec<_>>()
+    });
+    for get in gets.collect::<Vec<_>>() {
+        get.await.unwrap();
+    }
+    assert_eq!(database.fetches(), KEYS);
+    let own = members.iter().map(|member| member.stats().fetches);
+    assert!(own.clone().all(|fetches| fetches >= KEYS / 5), "{:?}", own.collect::<Vec<_>>());
+}
+
+/// A lease that was granted when somebody else's was over, to one who has no turn yet, and runs out before the turn is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_runs_out_in_line_is_asked_for_anew() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    (1..9).for_each(|key| database.write(key, key));
+    let member = || {
+        let builder = database.cache().tier(tier(redis.address())).max_fetches(1);
+        builder.tier_settings(leasing(ms(300))).build()
+    };
+    let (first, second) = (member(), member());
+    // Somebody has it for now, and brings nothing.
+    let granted = tier(redis.address()).lease_many(&[1], ms(300), Grant::IfNobodyHasIt).await;
+    assert!(matches!(granted.unwrap()[..], [Lease::Granted(_)]));
+    let get = |member: &Member, key| {
+        let member = member.clone();
+        tokio::spawn(async move { assert_eq!(member.get(&key).await.unwrap(), Some(key)) })
+    };
+    let one = get(&first, 1);
+    until("it is on its way", async || first.stats().flights == 1).await;
+    database.take(ms(1_000));
+    // It gives its turn back to wait for who has the lease.
+    let two = get(&first, 2);
+    until("another has the turn", async || first.stats().fetches == 1).await;
+    database.take(ms(1));
+    // The lease that it was granted when that was over runs out, too.
+    tokio::time::sleep(ms(700)).await;
+    let other = get(&second, 1);
+    for get in [one, two, other] {
+        get.await.unwrap();
+    }
+    assert_eq!(first.stats().fetches, 1, "of the key 2");
+    assert_eq!(database.fetches(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_holds_it_and_dies_delays_nobody_beyond_its_time() {
     let redis = Redis::start().unwrap();
