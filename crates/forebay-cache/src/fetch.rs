@@ -12,6 +12,7 @@
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -657,18 +658,11 @@ where
     }
 
     /// Asks for the leases that are wanting. What others have begun to fetch, or have brought, is waited for without a turn.
-    async fn get_leases(&mut self) {
+    async fn get_leases(&mut self, lease_for: Duration) {
         let core = Arc::clone(&self.core);
-        let Some(lease_for) = core.tiers.lease_for() else {
-            return;
-        };
-        let needs_lease = |leg: &Leg<K, V, E>| leg.needs_lease(lease_for);
-        if !self.legs.iter().any(needs_lease) {
-            return;
-        }
         let (asking, legs) = std::mem::take(&mut self.legs)
             .into_iter()
-            .partition::<Vec<_>, _>(needs_lease);
+            .partition::<Vec<_>, _>(|leg| leg.needs_lease(lease_for));
         self.legs = legs;
         let mut asking = Travelling::new(&core, asking);
         let others = core.ask_for_leases(&mut asking).await;
@@ -686,7 +680,11 @@ where
             .partition::<Vec<_>, _>(|leg| core.call_off(leg));
         self.legs = legs;
         quietly(|| drop(called_off));
-        self.get_leases().await;
+        if let Some(lease_for) = core.tiers.lease_for()
+            && self.legs.iter().any(|leg| leg.needs_lease(lease_for))
+        {
+            Box::pin(self.get_leases(lease_for)).await;
+        }
         if self.legs.is_empty() {
             return;
         }
@@ -697,7 +695,7 @@ where
         // The user's clock: whatever it does, they are on their way.
         let (asked, before, began) = (core.asked(), core.tiers.before(), Instant::now());
         let flights = self.legs.iter().map(|leg| leg.flight.id).collect();
-        let wanted = catch_unwind(AssertUnwindSafe(|| core.wanted(&self.legs)));
+        let mut wanted = Some(catch_unwind(AssertUnwindSafe(|| core.wanted(&self.legs))));
         let mut flying = Flying {
             core: &core,
             before: &before,
@@ -707,8 +705,8 @@ where
         let turn = self.turn.take().map(|turn| Box::new(turn) as Box<dyn Send>);
         let turn = Arc::new(Mutex::new(turn));
         let arrived = Mutex::new(Vec::new());
-        let asking = core.ask(wanted, flying.legs.len(), &arrived);
-        let mut asking = std::pin::pin!(waits::fetching(flights, Arc::clone(&turn), asking));
+        let asking = core.ask(&mut wanted, flying.legs.len(), &arrived);
+        let mut asking = pin!(waits::fetching(flights, Arc::clone(&turn), asking));
         let rest = poll_fn(|context| {
             let polled = asking.as_mut().poll(context);
             if polled.is_ready() {
@@ -819,17 +817,19 @@ where
         }
     }
 
-    /// Asks the source, whatever it does, and puts down each key's outcome as it comes. Answers with what those have for which nothing has come, if there are any.
+    /// Asks the source for what is wanted, whatever it does, and puts down each key's outcome as it comes. Answers with what those have for which nothing has
+    /// come, if there are any.
     async fn ask(
         &self,
-        wanted: std::thread::Result<Wanted<K, V>>,
+        wanted: &mut Option<std::thread::Result<Wanted<K, V>>>,
         expected: usize,
         arrived: &Arrivals<V, E>,
     ) -> CacheError<E> {
         // The timeout is inside, so that a panic of the dropped fetch is caught too.
         let asking = async {
             let came = |place, outcome| arrived.lock().push((place, outcome));
-            let fetching = async {
+            let mut fetching = pin!(async {
+                let wanted = wanted.take().expect("it is asked once");
                 match wanted.unwrap_or_else(|panic| resume_unwind(panic)) {
                     Wanted::One(key) => came(0, self.source.fetch(key).await),
                     Wanted::Anew(key) => came(0, self.source.fetch_anew(key).await),
@@ -837,10 +837,10 @@ where
                     Wanted::Many(keys) => return self.source.fetch_each(keys, &came).await,
                 }
                 1
-            };
+            });
             match self.settings.fetch_timeout {
                 None => Ok(fetching.await),
-                Some(limit) => tokio::time::timeout(limit, fetching).await.map_err(|_| limit),
+                Some(limit) => tokio::time::timeout(limit, fetching.as_mut()).await.map_err(|_| limit),
             }
         };
         match AssertUnwindSafe(asking).catch_unwind().await {

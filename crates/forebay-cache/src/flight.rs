@@ -5,10 +5,9 @@
 //!
 //! Does not know sources, keys or other flights, of the same key neither.
 
-use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 
 use tokio::sync::Notify;
 
@@ -47,9 +46,8 @@ pub(super) struct Flight<V, E> {
     left_behind: AtomicUsize,
     pub(super) in_line: InLine,
     outcome: OnceLock<Result<Landed<V>, Failed<E>>>,
-    ended: Notify,
-    /// Something of the key has come into memory meanwhile.
-    kept: Notify,
+    /// It has ended, or something of the key has come into memory meanwhile.
+    changed: Notify,
 }
 
 /// Where a flight waits for its turn, if it does. All but its number is under the lock of the line.
@@ -112,8 +110,7 @@ impl<V, E> Flight<V, E> {
                 counted: AtomicUsize::new(0),
             },
             outcome: OnceLock::new(),
-            ended: Notify::new(),
-            kept: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
@@ -157,7 +154,7 @@ impl<V, E> Flight<V, E> {
                 .set(outcome.map_err(|error| Failed(Mutex::new(Some(error))))),
         );
         // The wakers are the executors' code: what they do is not the next flight's business.
-        quietly(|| self.ended.notify_waiters());
+        quietly(|| self.changed.notify_waiters());
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -175,20 +172,12 @@ impl<V, E> Flight<V, E> {
     ///
     /// Nothing is lost by dropping it.
     pub(super) async fn wait(&self) {
-        loop {
-            let mut ended = std::pin::pin!(self.ended.notified());
-            // From here on an end is noticed; so one that came before must be looked for now.
-            ended.as_mut().enable();
-            if self.has_ended() {
-                return;
-            }
-            ended.await;
-        }
+        self.wait_or(|| None::<()>).await;
     }
 
     /// Something of the key is in memory now, though not by this flight's end: it may be enough for those who have waited long enough.
     pub(super) fn something_is_kept(&self) {
-        quietly(|| self.kept.notify_waiters());
+        quietly(|| self.changed.notify_waiters());
     }
 
     /// Waits for the end, or until `is_enough` is something of what is kept meanwhile, or before; and what that is.
@@ -197,21 +186,15 @@ impl<V, E> Flight<V, E> {
     ///
     /// As [`wait`](Self::wait).
     pub(super) async fn wait_or<R>(&self, mut is_enough: impl FnMut() -> Option<R>) -> Option<R> {
-        let mut end = std::pin::pin!(self.wait());
         loop {
-            let mut kept = std::pin::pin!(self.kept.notified());
-            // From here on it is noticed.
-            kept.as_mut().enable();
-            if let Some(enough) = is_enough() {
-                return Some(enough);
+            let mut changed = pin!(self.changed.notified());
+            // From here on it is noticed; so what came before must be looked for now.
+            changed.as_mut().enable();
+            let enough = is_enough();
+            if enough.is_some() || self.has_ended() {
+                return enough;
             }
-            let has_ended = poll_fn(|context| match end.as_mut().poll(context) {
-                Poll::Ready(()) => Poll::Ready(true),
-                Poll::Pending => kept.as_mut().poll(context).map(|()| false),
-            });
-            if has_ended.await {
-                return None;
-            }
+            changed.await;
         }
     }
 

@@ -254,7 +254,7 @@ use futures_util::stream::FuturesUnordered;
 
 use self::core::Core;
 use self::fetch::Departure;
-use self::lookup::{Ashore, Waiting, served};
+use self::lookup::{Ashore, Told, Waiting, served};
 use self::record::Record;
 use forebay_batch::load::Key;
 
@@ -403,21 +403,23 @@ where
     pub async fn lookup_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Answer<V>, CacheError<E>>> {
         let keys: Vec<K> = keys.into_iter().collect();
         let mut answers: Vec<_> = keys.iter().map(|_| None).collect();
-        self.lookup_each(keys, |at, answer| answers[at] = Some(answer)).await;
-        let answered = |answer: Option<_>| answer.expect("each key has flown or was answered at once");
-        answers.into_iter().map(answered).collect()
+        let answered = |at: usize, answer| answers[at] = Some(answer);
+        self.lookup_each(keys, Told::AtLast, answered).await;
+        let answer = |answer: Option<_>| answer.expect("each key has flown or was answered at once");
+        answers.into_iter().map(answer).collect()
     }
 
-    /// The same, each when it is there.
+    /// The same, each told by itself.
     pub(crate) async fn lookup_each(
         &self,
         keys: Vec<K>,
+        told: Told,
         mut answered: impl FnMut(usize, Result<Answer<V>, CacheError<E>>),
     ) {
         let mut departure = Departure::new(&self.core);
-        // Those that fly for this caller, and where their answers belong.
-        let mut flying = FuturesUnordered::new();
-        let landed = |at: usize, waiting: Waiting<K, V, E>| async move { (at, waiting.landed().await) };
+        // Those that fly for this caller, and where their answers belong. As they land is dearer: each wakes the caller.
+        let (mut in_order, mut as_they_land) = (Vec::new(), FuturesUnordered::new());
+        let landed = |(at, waiting): (usize, Waiting<K, V, E>)| async move { (at, waiting.landed().await) };
         for (at, key) in keys.into_iter().enumerate() {
             let hash = self.core.store.hash(&key);
             let known = self.core.glance(hash, &key, served);
@@ -430,7 +432,7 @@ where
             loop {
                 match self.core.board(hash, key.clone(), departure.legs()) {
                     Ok(waiting) => {
-                        flying.push(landed(at, waiting));
+                        in_order.push((at, waiting));
                         break;
                     }
                     Err(Ashore::Answered(answer)) => {
@@ -438,9 +440,10 @@ where
                         break;
                     }
                     Err(Ashore::Full(key)) => {
-                        // If it is this caller's own keys that are too many, the next ones go when the first have landed.
+                        // If it is this caller's own keys that are too many, the next ones go when any has landed.
                         drop(std::mem::replace(&mut departure, Departure::new(&self.core)));
-                        let Some((at_first, answer)) = flying.next().await else {
+                        as_they_land.extend(in_order.drain(..).map(landed));
+                        let Some((at_first, answer)) = as_they_land.next().await else {
                             answered(at, self.core.refused(hash, &key));
                             break;
                         };
@@ -450,7 +453,13 @@ where
             }
         }
         drop(departure);
-        while let Some((at, answer)) = flying.next().await {
+        if told == Told::AsTheyLand {
+            as_they_land.extend(in_order.drain(..).map(landed));
+        }
+        for (at, waiting) in in_order {
+            answered(at, waiting.landed().await);
+        }
+        while let Some((at, answer)) = as_they_land.next().await {
             answered(at, answer);
         }
     }

@@ -410,6 +410,15 @@ where
     }
 }
 
+/// When the answers of many keys are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Each as soon as it is there.
+    AsTheyLand,
+    /// By when the last is there.
+    AtLast,
+}
+
 /// A whole answer.
 pub(super) fn served<V: Clone>(record: &Record<V>, state: State, now_ms: u64) -> Answer<V> {
     Answer {

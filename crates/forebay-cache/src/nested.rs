@@ -6,6 +6,7 @@ use super::Cache;
 use super::answer::Answer;
 use super::backplane::{Change, Hearing};
 use super::error::CacheError;
+use super::lookup::Told;
 use super::settled::Settled;
 use super::source::{Fetched, Source};
 use forebay_batch::load::Key;
@@ -45,8 +46,8 @@ where
     ) -> usize {
         let count = keys.len();
         let fetched = |answer: Answer<V>| Fetched::from(answer.value).age(answer.age);
-        self.lookup_each(keys, |place, answer| arrived(place, answer.map(fetched)))
-            .await;
+        let answered = |place, answer: Result<Answer<V>, CacheError<E>>| arrived(place, answer.map(fetched));
+        self.lookup_each(keys, Told::AsTheyLand, answered).await;
         count
     }
 

@@ -4,19 +4,20 @@
 //! Promises: a source is asked for a key by one flight at a time (or as many as the cache was told), in a task of the cache's.
 //! Knows nothing of how answers are kept.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use super::backplane::Change;
 use super::details::Details;
 use super::settled::Settled;
-use forebay_batch::load::{Key, LoadError, Loader};
+use forebay_batch::load::{Key, Load, LoadError, Loader};
 
 /// What a source answered for a key: a value or that there is none, and what else it says of it.
 ///
@@ -501,12 +502,28 @@ where
         arrived: impl Fn(usize, Result<Fetched<V>, LoadError<E>>) + Send + Sync,
     ) -> usize {
         let count = keys.len();
-        let load = |(place, key)| {
-            let load = self.register(key);
-            async move { (place, load.await) }
-        };
-        let mut loads: FuturesUnordered<_> = keys.into_iter().enumerate().map(load).collect();
-        while let Some((place, outcome)) = loads.next().await {
+        let load = |(place, key)| (place, self.register(key));
+        let mut loads: Vec<_> = keys.into_iter().enumerate().map(load).collect();
+        // Mostly one fetch brings all, and then it is not worth while to have each wake by itself.
+        let mut looks = 0;
+        let first = poll_fn(|context| {
+            loads.retain_mut(|(place, load)| match load.poll_unpin(context) {
+                Poll::Ready(outcome) => {
+                    arrived(*place, outcome.map(Fetched::from));
+                    false
+                }
+                Poll::Pending => true,
+            });
+            looks += 1;
+            match looks < 2 && !loads.is_empty() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        });
+        first.await;
+        let landed = |(place, load): (usize, Load<'static, K, V, E>)| async move { (place, load.await) };
+        let mut rest: FuturesUnordered<_> = loads.into_iter().map(landed).collect();
+        while let Some((place, outcome)) = rest.next().await {
             arrived(place, outcome.map(Fetched::from));
         }
         count

@@ -66,14 +66,18 @@ struct Fetch {
 pub(super) type Held = Mutex<Option<Box<dyn Send>>>;
 
 /// Polls the fetch of these flights. What is in `until_it_waits` is dropped once it waits for another flight.
-pub(super) async fn fetching<F: Future>(flights: Vec<FlightId>, until_it_waits: Arc<Held>, fetch: F) -> F::Output {
+pub(super) fn fetching<F: Future>(
+    flights: Vec<FlightId>,
+    until_it_waits: Arc<Held>,
+    fetch: F,
+) -> impl Future<Output = F::Output> {
     let scope = Fetch {
         id: new_id(),
         flights,
         has_waited: AtomicBool::new(false),
         until_it_waits,
     };
-    FETCH.scope(Arc::new(scope), fetch).await
+    FETCH.scope(Arc::new(scope), fetch)
 }
 
 /// A wait of a fetch, until it is dropped.

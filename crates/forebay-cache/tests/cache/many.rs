@@ -94,22 +94,24 @@ async fn a_key_that_hangs_ends_nobody_but_itself() {
             if keys.contains(&15) {
                 std::future::pending::<()>().await;
             }
+            // One is there at once, the others one after the other.
+            tokio::time::sleep(ms(10) * (keys[0] / 10) as u32).await;
             Ok::<_, String>(keys.into_iter().map(|key| (key, key)).collect::<HashMap<_, _>>())
         });
     let cache = Cache::builder(below).fetch_timeout(limit).build();
     let began = tokio::time::Instant::now();
     let many = tokio::spawn({
         let cache = cache.clone();
-        async move { cache.get_many(0..20).await }
+        async move { cache.get_many(0..40).await }
     });
     settle().await;
     assert_eq!(cache.get(&3).await.unwrap(), Some(3));
     assert_eq!(began.elapsed(), Duration::ZERO, "who joins has what has come");
     let outcomes = many.await.unwrap();
-    let ended: Vec<u64> = (0..20).filter(|key| outcomes[*key as usize].is_err()).collect();
+    let ended: Vec<u64> = (0..40).filter(|key| outcomes[*key as usize].is_err()).collect();
     assert_eq!(ended, (10..20).collect::<Vec<_>>(), "those of its own fetch");
     assert!(outcomes.iter().flatten().all(Option::is_some));
-    assert_eq!((cache.stats().entries, cache.stats().in_flight), (10, 0));
+    assert_eq!((cache.stats().entries, cache.stats().in_flight), (30, 0));
     // The same over a cache, of which each key has a flight of its own.
     let one_hangs = |key: u64| async move {
         if key == 15 {
@@ -126,6 +128,25 @@ async fn a_key_that_hangs_ends_nobody_but_itself() {
         outcomes[0],
         Err(CacheError::TimedOut(_) | CacheError::Source(_))
     ));
+}
+
+/// A caller's own keys that wait for room go as soon as any of those before them has landed, also where the first hangs.
+#[tokio::test(start_paused = true)]
+async fn room_that_any_key_leaves_is_the_next_ones() {
+    let hangs = |key: u64| async move {
+        if key == 0 {
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, String>(Some(key))
+    };
+    let cache = Cache::builder(hangs).max_flights(2).fetch_timeout(ms(500)).build();
+    let many = tokio::spawn({
+        let cache = cache.clone();
+        async move { cache.get_many(0..20).await }
+    });
+    settle().await;
+    assert_eq!((cache.stats().entries, cache.stats().in_flight), (19, 1));
+    assert!(many.await.unwrap()[1..].iter().all(Result::is_ok));
 }
 
 #[tokio::test(start_paused = true)]
