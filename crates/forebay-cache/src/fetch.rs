@@ -34,7 +34,7 @@ use super::record::{Record, Staleness};
 use super::source::{Known, Outcome};
 use super::stats::count;
 use super::tier::{Before, CENTURY, Found, Grant, Kept, Whose};
-use super::trip::{ByTiers, Leg, Lease, Trip};
+use super::trip::{ByTiers, Lease, Leg, Trip};
 use super::turns::Turns;
 use super::waits;
 use forebay_batch::load::Key;

@@ -274,7 +274,11 @@ mod tests {
         turns.ask(1, 1, |_| 7);
         turns.ask(2, 2, |_| 3);
         advance(Duration::from_millis(100)).await;
-        assert_eq!(turns.withdraw(1, |_| None::<()>, |_| Some(2)), None, "it has no such part");
+        assert_eq!(
+            turns.withdraw(1, |_| None::<()>, |_| Some(2)),
+            None,
+            "it has no such part"
+        );
         assert_eq!(turns.withdraw(1, |item| Some(*item), |_| Some(2)), Some((1, None)));
         assert_eq!(turns.counts(), (1, 2));
         // 5/10 of 1,000 ms against 600 ms.

@@ -16,7 +16,9 @@ use crate::position;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Statement, asks_for_numbers, deallocated, executed, server_name, text_of};
+use crate::statements::{
+    Proof, Statement, asks_for_numbers, changed_name, deallocated, executed, server_name, text_of,
+};
 
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
@@ -180,10 +182,24 @@ impl State {
                     if self.is_undecided(name, server) || (tag == b'D' && self.may_fail_before(name, server)) {
                         return Ok(false);
                     }
+                    if tag == b'D'
+                        && !name.is_empty()
+                        && let Some(statement) = self.names.statement(name).cloned()
+                        && self.waits_for_proof(&statement, server)
+                    {
+                        return Ok(false);
+                    }
                     self.describe_or_close(tag, name, message, server);
                 } else {
                     let asked = if tag == b'D' { Asked::Describe } else { Asked::Close };
-                    self.ask(server, asked, false, None);
+                    let bound = self.bound.as_ref().filter(|_| *body == *b"P\0" && tag == b'D');
+                    let note = bound
+                        .filter(|statement| !statement.was_described())
+                        .map(|statement| Note::Describes {
+                            name: Bytes::new(),
+                            statement: Arc::clone(statement),
+                        });
+                    self.ask(server, asked, false, note);
                     server.output.extend_from_slice(message);
                 }
             }
@@ -372,11 +388,19 @@ impl State {
             return Ok(false);
         }
         let statement = self.names.statement(name).cloned();
+        if let Some(statement) = statement.as_ref().filter(|_| !name.is_empty())
+            && self.waits_for_proof(statement, server)
+        {
+            return Ok(false);
+        }
         self.watch_statement(statement.as_deref(), rest);
         if let Some(statement) = &statement {
             self.heed(statement, server);
         }
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
+        if portal.is_empty() {
+            self.bound = None;
+        }
         let may_copy_in = statement.as_ref().is_some_and(|statement| statement.may_copy_in());
         self.copying.bind(portal, may_copy_in);
         if let Some(target) = statement.as_ref().and_then(|statement| statement.deallocates()) {
@@ -389,17 +413,17 @@ impl State {
             }
             (false, None) => {}
             (false, Some(statement)) => {
-                let refused = server.prepare(&statement);
-                self.undo(refused, server);
-                let as_name = server_name(statement.number());
+                let (as_name, note) = self.use_statement(name, &statement, server);
                 // The length of the whole, of which the end may not be here yet.
                 let length = u32::from_be_bytes(*message[1..].first_chunk().expect("a header")) as usize;
                 frames::put_header(&mut server.output, b'B', length - name.len() + as_name.len());
                 for part in [portal, &[0], as_name.as_bytes(), &[0], rest] {
                     server.output.extend_from_slice(part);
                 }
-                let note = self.names.kept(name).map(|name| Note::Uses { name });
                 self.ask(server, Asked::Bind, false, note);
+                if portal.is_empty() {
+                    self.bound = Some(statement);
+                }
                 return Ok(true);
             }
         }
@@ -444,15 +468,76 @@ impl State {
                 server.output.extend_from_slice(message);
             }
             (false, Some(statement)) => {
-                let refused = server.prepare(&statement);
-                self.undo(refused, server);
-                let as_name = server_name(statement.number());
+                let (as_name, note) = self.use_statement(name, &statement, server);
                 frames::put(&mut server.output, b'D', &[b"S", as_name.as_bytes(), &[0]]);
-                let note = self.names.kept(name).map(|name| Note::Uses { name });
+                let note = match note {
+                    Some(Note::Uses { name }) if !statement.was_described() => {
+                        Some(Note::Describes { name, statement })
+                    }
+                    Some(Note::Changed { name, .. }) => {
+                        let described = Some(statement);
+                        Some(Note::Changed { name, described })
+                    }
+                    note => note,
+                };
                 self.ask(server, Asked::Describe, false, note);
                 return;
             }
         }
         self.ask(server, Asked::Describe, false, None);
+    }
+
+    /// Whether what is asked of a statement has to wait until it is known which columns it has here.
+    ///
+    /// A statement that was described before tables were altered, and is prepared anew behind that, could have other columns than its client knows, which
+    /// straight is an error. So they are looked at before.
+    fn waits_for_proof(&mut self, statement: &Arc<Statement>, server: &mut Server) -> bool {
+        let number = statement.number();
+        let schema_changes = self.pool.effects.schema_changes();
+        // In a transaction that has failed nothing can be prepared.
+        if !statement.needs_proof(schema_changes) || server.replies.is_skipping() || server.status == b'E' {
+            return false;
+        }
+        match server.prepared.proof(number) {
+            Some(Proof::Asked(place)) if server.replies.is_awaited(place) => true,
+            Some(Proof::Differs(at)) if at == schema_changes => false,
+            // The server looks by itself at what it has had since before.
+            None if server.prepared.has(number) => false,
+            _ => {
+                let refused = server.prove(statement, schema_changes);
+                refused.into_iter().for_each(|note| self.undo(note, server));
+                true
+            }
+        }
+    }
+
+    /// Sees to it that the server knows what the client has prepared by this name: its own name for it, and what to note of what is asked of it.
+    fn use_statement(
+        &mut self,
+        name: &[u8],
+        statement: &Arc<Statement>,
+        server: &mut Server,
+    ) -> (String, Option<Note>) {
+        let (number, kept) = (statement.number(), self.names.kept(name));
+        let schema_changes = self.pool.effects.schema_changes();
+        if statement.needs_proof(schema_changes) {
+            let described = None;
+            let changed = |name| Note::Changed { name, described };
+            match server.prepared.proof(number) {
+                Some(Proof::Differs(_)) => return (changed_name(number), kept.map(changed)),
+                None if server.prepared.touch(number) => {
+                    let binds = |name| Note::Binds {
+                        name,
+                        statement: Arc::clone(statement),
+                        schema_changes,
+                    };
+                    return (server_name(number), kept.map(binds));
+                }
+                _ => {}
+            }
+        }
+        let refused = server.prepare(statement);
+        self.undo(refused, server);
+        (server_name(number), kept.map(|name| Note::Uses { name }))
     }
 }

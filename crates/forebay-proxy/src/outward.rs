@@ -16,11 +16,14 @@ use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::replies::{Asked, Unexpected};
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::in_the_clients_words;
+use crate::statements::{Proof, in_the_clients_words};
 
 /// So much that is all the client's to see changes hands, where less is copied: the server's buffer for an empty one, which takes what is not
 /// whole yet.
 const SWAPPED_BYTES_MIN: usize = 16 * 1024;
+
+/// What the server says of a prepared statement that has other columns now than when it was prepared (`RevalidateCachedQuery` in its `plancache.c`).
+const RESULT_HAS_CHANGED: &[u8] = b"SERROR\0VERROR\0C0A000\0Mcached plan must not change result type\0\0";
 
 /// An empty buffer keeps no more than this.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -113,18 +116,43 @@ impl State {
                 // Its own time limit, or a cancel that came late: what is left is not known.
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
+                b't' if here == frame.length => {
+                    if let Some(Note::Describes { statement, .. }) = server.replies.note() {
+                        statement.is_described(b't', &bytes[HEADER_BYTES..here]);
+                    }
+                }
                 b'E' => {
                     self.numbers.failed();
-                    self.count_error(&bytes[HEADER_BYTES..here]);
-                    let code = frames::field(&bytes[HEADER_BYTES..here], b'C');
-                    copying = self.copying.fail(reply.place, code.unwrap_or_default());
-                    if let Some(Note::Uses { name }) = &reply.failed {
-                        self.heal(name, &bytes[HEADER_BYTES..here], &mut server.prepared);
+                    let is_unknown = |body| frames::field(body, b'C') == Some(b"26000");
+                    let (body, name, is_changed) = match &reply.failed {
+                        Some(Note::Changed { name, .. }) if is_unknown(&bytes[HEADER_BYTES..here]) => {
+                            (RESULT_HAS_CHANGED, Some(name), true)
+                        }
+                        Some(Note::Named { name, .. }) => (&bytes[HEADER_BYTES..here], Some(name), false),
+                        failed => {
+                            let name = failed.as_ref().and_then(Note::used_name);
+                            (&bytes[HEADER_BYTES..here], name, false)
+                        }
+                    };
+                    self.count_error(body);
+                    copying = self
+                        .copying
+                        .fail(reply.place, frames::field(body, b'C').unwrap_or_default());
+                    if let Some(name) = name.filter(|_| !matches!(reply.failed, Some(Note::Named { .. }))) {
+                        self.heal(name, body, &mut server.prepared);
                     }
-                    if let Some(Note::Uses { name } | Note::Named { name, .. }) = &reply.failed
-                        && let Some(said) = in_the_clients_words(&bytes[HEADER_BYTES..here], name)
-                    {
+                    let said = match is_changed {
+                        true => Some(body.to_vec()),
+                        false => name.and_then(|name| in_the_clients_words(body, name)),
+                    };
+                    if let Some(said) = said {
                         client.output.extend_from_slice(&server.input[from..at]);
+                        // Before the server looks at its columns, it tells the types of its parameters.
+                        if let Some(Note::Changed { described, .. }) = &reply.failed
+                            && let Some(types) = described.as_ref().and_then(|statement| statement.types_described())
+                        {
+                            frames::put(&mut client.output, b't', &[types]);
+                        }
                         frames::put(&mut client.output, b'E', &[&said]);
                         from = at + here;
                     }
@@ -189,7 +217,31 @@ impl State {
                         None => {}
                     }
                 }
-                Some(Note::Prepared { .. } | Note::Evicted { .. } | Note::Uses { .. }) | None => {}
+                Some(Note::Describes { statement, .. }) if here == frame.length => {
+                    statement.is_described(frame.tag, &server.input[at - here + HEADER_BYTES..at]);
+                }
+                Some(Note::Binds {
+                    statement,
+                    schema_changes,
+                    ..
+                }) => statement.holds_at(schema_changes),
+                Some(Note::Proves {
+                    statement,
+                    schema_changes,
+                }) => {
+                    let description = &server.input[at - here + HEADER_BYTES..at];
+                    let holds = here == frame.length && statement.is_as_described(frame.tag, description);
+                    let proof = (!holds).then_some(Proof::Differs(schema_changes));
+                    server.prepared.set_proof(statement.number(), proof);
+                }
+                Some(
+                    Note::Prepared { .. }
+                    | Note::Evicted { .. }
+                    | Note::Uses { .. }
+                    | Note::Describes { .. }
+                    | Note::Changed { .. },
+                )
+                | None => {}
             }
         }
         if from == 0 && at >= SWAPPED_BYTES_MIN && client.output.is_empty() {

@@ -125,12 +125,14 @@ impl<N> Replies<N> {
         self.is_skipping
     }
 
+    /// What is noted with what is being answered.
+    pub(crate) fn note(&self) -> Option<&N> {
+        self.expected.front()?.note.as_ref()
+    }
+
     /// Whether what is being answered was noted with something like this.
     pub(crate) fn is_at(&self, is_it: impl FnOnce(&N) -> bool) -> bool {
-        self.expected
-            .front()
-            .and_then(|front| front.note.as_ref())
-            .is_some_and(is_it)
+        self.note().is_some_and(is_it)
     }
 
     /// How many are answered, or will not be.

@@ -24,7 +24,7 @@ use crate::lent::Lent;
 use crate::places::{OfKind, Place};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
-use crate::statements::{Named, Prepared, Statement, Unnamed, server_name};
+use crate::statements::{Named, Prepared, Proof, Statement, Unnamed, server_name};
 use crate::welcome::{Reported, Welcome};
 
 /// So many statements are kept prepared on a connection.
@@ -50,12 +50,40 @@ pub(crate) enum Note {
     },
     /// A message that names a statement, which the server knows by another name.
     Uses { name: Bytes },
+    /// The same, or a portal of it: it describes the statement.
+    Describes { name: Bytes, statement: Arc<Statement> },
+    /// The same of one that was prepared there long ago: if the server takes it, it has the columns that it was described by.
+    Binds {
+        name: Bytes,
+        statement: Arc<Statement>,
+        schema_changes: u64,
+    },
+    /// Whether it has them, as we ask where it was prepared anew.
+    Proves {
+        statement: Arc<Statement>,
+        schema_changes: u64,
+    },
+    /// It has not, and the server knows no statement of the name that is used for that. Where it is to be described, the statement.
+    Changed {
+        name: Bytes,
+        described: Option<Arc<Statement>>,
+    },
     /// What was set is as wanted.
     Set,
     /// What is left on it was asked.
     Leftovers,
     /// What of the database's own leaves something was asked.
     Effects,
+}
+
+impl Note {
+    /// The client's name of a statement that the server knows by another.
+    pub(crate) fn used_name(&self) -> Option<&Bytes> {
+        match self {
+            Self::Uses { name } | Self::Describes { name, .. } | Self::Binds { name, .. } => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// What is shown of a server connection.
@@ -249,25 +277,49 @@ impl Server {
             return None;
         }
         let name = self.make_room(statement);
-        frames::put(&mut self.output, b'P', &[name.as_bytes(), &[0], statement.definition()]);
+        let definition = statement.definition_as_described();
+        frames::put(&mut self.output, b'P', &[name.as_bytes(), &[0], &definition]);
         let number = statement.number();
         self.replies.ask(Asked::Parse, true, Some(Note::Prepared { number }))
     }
 
+    /// Prepares it anew, and asks whether it has the columns there that it was described by.
+    #[must_use]
+    pub(crate) fn prove(&mut self, statement: &Arc<Statement>, schema_changes: u64) -> [Option<Note>; 2] {
+        let number = statement.number();
+        // One that has other columns keeps them, as it is there.
+        if self.prepared.has(number) {
+            self.prepared.remove(number);
+            self.close(number);
+        }
+        let refused = self.prepare(statement);
+        let asked = Proof::Asked(self.replies.next_place());
+        self.prepared.set_proof(number, Some(asked));
+        frames::put(&mut self.output, b'D', &[b"S", server_name(number).as_bytes(), &[0]]);
+        frames::put(&mut self.output, b'H', &[]);
+        let note = Note::Proves {
+            statement: Arc::clone(statement),
+            schema_changes,
+        };
+        [refused, self.replies.ask(Asked::Describe, true, Some(note))]
+    }
+
     /// Counts a statement among those that are prepared; the one that is used least goes where there are too many. Its name.
     pub(crate) fn make_room(&mut self, statement: &Statement) -> String {
-        if let Some(oldest) = self
-            .prepared
-            .add(statement.number(), self.replies.next_place(), PREPARED_MAX)
-        {
-            let name = server_name(oldest);
-            frames::put(&mut self.output, b'C', &[b"S", name.as_bytes(), &[0]]);
-            let note = Note::Evicted { number: oldest };
-            if let Some(Note::Evicted { number }) = self.replies.ask(Asked::Close, true, Some(note)) {
-                self.prepared.put_back(number);
-            }
+        let place = self.replies.next_place();
+        if let Some(oldest) = self.prepared.add(statement.number(), place, PREPARED_MAX) {
+            self.close(oldest);
         }
         server_name(statement.number())
+    }
+
+    /// A statement that is not counted any more goes.
+    fn close(&mut self, number: u64) {
+        frames::put(&mut self.output, b'C', &[b"S", server_name(number).as_bytes(), &[0]]);
+        let note = Note::Evicted { number };
+        if let Some(Note::Evicted { number }) = self.replies.ask(Asked::Close, true, Some(note)) {
+            self.prepared.put_back(number);
+        }
     }
 
     /// What is asked next makes this one the unnamed statement, or none.

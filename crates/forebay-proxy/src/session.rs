@@ -215,6 +215,7 @@ impl Session {
             undone: Vec::new(),
             lent_names: Vec::new(),
             deallocating: Vec::new(),
+            bound: None,
             copying: Copying::default(),
             may_share: limits.mode == PoolMode::Transaction,
             statement_timeout: limits.timeouts.statement,

@@ -103,6 +103,8 @@ pub(crate) struct State {
     pub(crate) lent_names: Vec<Bytes>,
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
+    /// The statement, with a name, of which the portal without a name is.
+    pub(crate) bound: Option<Arc<Statement>>,
     pub(crate) copying: Copying,
     /// What it asks may be carried by others.
     pub(crate) may_share: bool,
@@ -141,6 +143,7 @@ impl State {
         self.has_taken = false;
         self.discarding_at = None;
         self.deallocating.clear();
+        self.bound = None;
         self.copying = Copying::default();
         if self.pool.effects.is_due() {
             self.is_learning = true;
@@ -300,7 +303,17 @@ impl State {
             }
             Some(Note::Prepared { number }) => server.prepared.remove(number),
             Some(Note::Evicted { number }) => server.prepared.put_back(number),
-            Some(Note::Set | Note::Leftovers | Note::Effects | Note::Uses { .. }) | None => {}
+            Some(Note::Proves { statement, .. }) => server.prepared.set_proof(statement.number(), None),
+            Some(
+                Note::Set
+                | Note::Leftovers
+                | Note::Effects
+                | Note::Uses { .. }
+                | Note::Describes { .. }
+                | Note::Binds { .. }
+                | Note::Changed { .. },
+            )
+            | None => {}
         }
     }
 

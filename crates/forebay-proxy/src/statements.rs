@@ -3,8 +3,10 @@
 //! Promises: a statement is known by all of its bytes, its parameters' types and the settings it was prepared under, and by
 //! what changes of tables had been seen; two that differ in any are two. Names are the client's own affair: the server's are made from a number that no other statement has.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
@@ -54,6 +56,18 @@ pub(crate) struct Statement {
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
     told_apart_by: OnceLock<Option<ToldApart>>,
+    described: Described,
+}
+
+/// As what the server has described a statement first, to whoever asked.
+#[derive(Debug, Default)]
+struct Described {
+    /// The body of its ParameterDescription.
+    types: OnceLock<Box<[u8]>>,
+    /// A hash of its columns.
+    columns: OnceLock<u64>,
+    /// Up to this change of tables it is known to be so still.
+    holds_at: AtomicU64,
 }
 
 /// By what statements are told apart that ask something else.
@@ -65,6 +79,27 @@ pub(crate) struct ToldApart {
     pub(crate) types: Box<[u8]>,
     /// Of both.
     pub(crate) hash: u64,
+}
+
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// What has none has none whatever its tables are like.
+const NO_COLUMNS: u64 = 0;
+
+/// A hash of the columns in a RowDescription: of their names, types and modifiers, by which PostgreSQL tells whether a plan has another result (`equalRowTypes`).
+/// None where it is malformed.
+fn columns_of(description: &[u8]) -> Option<u64> {
+    const BEHIND_NAME: usize = 18;
+    let (count, mut rest) = description.split_first_chunk()?;
+    let mut columns = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (name, behind) = zero_terminated(rest)?;
+        let (described, behind) = behind.split_first_chunk::<BEHIND_NAME>()?;
+        // Its table, place and size, and the format are no part of the type.
+        columns.push((name, &described[6..10], &described[12..16]));
+        rest = behind;
+    }
+    rest.is_empty().then(|| HASHER.hash_one(columns))
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -128,11 +163,18 @@ pub(crate) fn tells_a_moment_by_value(bound: &[u8]) -> bool {
     (0..bound.len()).any(begins)
 }
 
+/// What tells the columns of this description from others, of none where it is that there are none.
+fn columns_by(tag: u8, body: &[u8]) -> Option<u64> {
+    match tag {
+        b'T' => columns_of(body),
+        _ => Some(NO_COLUMNS),
+    }
+}
+
 impl Statement {
     /// The text without its comments, and the types of parameters that were given, by which it is told apart from those that ask something else;
     /// none where it may have a word for the moment at which it is read.
     pub(crate) fn told_apart_by(&self) -> Option<&ToldApart> {
-        static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let told = self.told_apart_by.get_or_init(|| {
             let (text, types) = zero_terminated(&self.identity.definition)?;
             let text = without_comments(std::str::from_utf8(text).ok()?)?;
@@ -222,6 +264,51 @@ impl Statement {
         self.identity.schema_changes == schema_changes
     }
 
+    /// The server describes it by this message, to whom it was prepared for then.
+    pub(crate) fn is_described(&self, tag: u8, body: &[u8]) {
+        // What was there before was first.
+        match tag {
+            b't' => drop(self.described.types.set(body.into())),
+            _ => drop(columns_by(tag, body).map(|columns| self.described.columns.set(columns))),
+        }
+    }
+
+    /// Whether it was described.
+    pub(crate) fn was_described(&self) -> bool {
+        self.described.columns.get().is_some()
+    }
+
+    /// The body of its ParameterDescription, if one was told.
+    pub(crate) fn types_described(&self) -> Option<&[u8]> {
+        self.described.types.get().map(|types| &**types)
+    }
+
+    /// Whether the server describes it as it did first.
+    pub(crate) fn is_as_described(&self, tag: u8, body: &[u8]) -> bool {
+        columns_by(tag, body).as_ref() == self.described.columns.get()
+    }
+
+    /// Whether its columns may be others than it was described by, after so many changes of tables.
+    pub(crate) fn needs_proof(&self, schema_changes: u64) -> bool {
+        let columns = self.described.columns.get();
+        columns.is_some_and(|columns| *columns != NO_COLUMNS)
+            && !self.is_of(schema_changes)
+            && self.described.holds_at.load(Relaxed) < schema_changes
+    }
+
+    /// They are the same, after so many changes.
+    pub(crate) fn holds_at(&self, schema_changes: u64) {
+        self.described.holds_at.fetch_max(schema_changes, Relaxed);
+    }
+
+    /// The body of a Parse behind the name that prepares the same once more, with the parameters' types as they were then.
+    pub(crate) fn definition_as_described(&self) -> Cow<'_, [u8]> {
+        match self.types_described() {
+            Some(types) => [text_of(self.definition()), &[0], types].concat().into(),
+            None => self.definition().into(),
+        }
+    }
+
     /// What is known of it in the company of this number; made where that is not known yet.
     pub(crate) fn plan(&self, company: u64, make: impl FnOnce() -> Option<Arc<Plan>>) -> Option<Arc<Plan>> {
         let mut plan = self.plan.lock();
@@ -276,6 +363,7 @@ impl Table {
             names_a_moment: tells_a_moment(text),
             plan: Mutex::new(None),
             told_apart_by: OnceLock::new(),
+            described: Described::default(),
         })
     }
 }
@@ -446,6 +534,16 @@ struct Use {
     used: u64,
     /// Where in the order of answers it was prepared.
     place: u64,
+    proof: Option<Proof>,
+}
+
+/// Whether a statement has the columns there that it was [described](Statement::was_described) by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Proof {
+    /// That is asked at this place.
+    Asked(u64),
+    /// It had others, after so many changes of tables.
+    Differs(u64),
 }
 
 impl Default for Prepared {
@@ -497,6 +595,16 @@ impl Prepared {
         self.by_number.get(&number).map(|known| known.place)
     }
 
+    pub(crate) fn proof(&self, number: u64) -> Option<Proof> {
+        self.by_number.get(&number)?.proof
+    }
+
+    pub(crate) fn set_proof(&mut self, number: u64, proof: Option<Proof>) {
+        if let Some(known) = self.by_number.get_mut(&number) {
+            known.proof = proof;
+        }
+    }
+
     pub(crate) fn has(&self, number: u64) -> bool {
         self.by_number.contains_key(&number)
     }
@@ -517,7 +625,8 @@ impl Prepared {
     pub(crate) fn add(&mut self, number: u64, place: u64, max: usize) -> Option<u64> {
         self.clock += 1;
         let used = self.clock;
-        self.by_number.insert(number, Use { used, place });
+        let proof = None;
+        self.by_number.insert(number, Use { used, place, proof });
         if self.by_number.len() <= max {
             return None;
         }
@@ -532,7 +641,12 @@ impl Prepared {
 
     /// It is there after all.
     pub(crate) fn put_back(&mut self, number: u64) {
-        self.by_number.insert(number, Use { used: 0, place: 0 });
+        let known = Use {
+            used: 0,
+            place: 0,
+            proof: None,
+        };
+        self.by_number.insert(number, known);
     }
 
     pub(crate) fn remove(&mut self, number: u64) {
@@ -551,6 +665,11 @@ static PREFIX: LazyLock<String> = LazyLock::new(|| format!("forebay:{:016x}:", r
 /// The server's name of a statement.
 pub(crate) fn server_name(number: u64) -> String {
     format!("{}{number}", *PREFIX)
+}
+
+/// A name that the server does not know: of what has other columns now, and fails therefore.
+pub(crate) fn changed_name(number: u64) -> String {
+    format!("{}{number}:changed", *PREFIX)
 }
 
 /// What the server says of a statement, by the client's name for it; none where it names none.

@@ -98,7 +98,10 @@ async fn of_many_keys_in_line_nobody_fetches_those_that_all_have_left() {
     let (database, cache) = together();
     let _holds_the_turn = begin_get(&cache, 9).await;
     let all = begin_get_many(&cache, 20..40).await;
-    let some = [begin_get_many(&cache, 21..24).await, begin_get_many(&cache, [23, 38]).await];
+    let some = [
+        begin_get_many(&cache, 21..24).await,
+        begin_get_many(&cache, [23, 38]).await,
+    ];
     let none = begin_get_many(&cache, 40..50).await;
     assert_eq!(cache.stats().in_line, 2);
     all.abort();
@@ -131,11 +134,17 @@ async fn many_keys_in_line_are_wanted_as_much_as_the_one_that_most_wait_for() {
     // Two for one of its keys, one for others; and two for another, who leave.
     readers.push(begin_get_many(&cache, [250, 251]).await);
     readers.push(begin_get_many(&cache, [251, 252]).await);
-    let leave = [begin_get_many(&cache, 120..130).await, begin_get_many(&cache, 125..135).await];
+    let leave = [
+        begin_get_many(&cache, 120..130).await,
+        begin_get_many(&cache, 125..135).await,
+    ];
     leave.iter().for_each(JoinHandle::abort);
     settle().await;
     let fetched = batches(&database, 5).await;
-    assert_eq!(fetched, [vec![9], (200..300).collect(), vec![1], (100..200).collect(), vec![2]]);
+    assert_eq!(
+        fetched,
+        [vec![9], (200..300).collect(), vec![1], (100..200).collect(), vec![2]]
+    );
     // In the line from the beginning, whoever comes and goes.
     for reader in readers {
         assert!(reader.await.unwrap().into_iter().all(|outcome| outcome.is_ok()));

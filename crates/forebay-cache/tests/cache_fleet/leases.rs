@@ -69,7 +69,11 @@ async fn processes_that_fetch_one_after_another_share_the_work() {
     }
     assert_eq!(database.fetches(), KEYS);
     let own = members.iter().map(|member| member.stats().fetches);
-    assert!(own.clone().all(|fetches| fetches >= KEYS / 5), "{:?}", own.collect::<Vec<_>>());
+    assert!(
+        own.clone().all(|fetches| fetches >= KEYS / 5),
+        "{:?}",
+        own.collect::<Vec<_>>()
+    );
 }
 
 /// A lease that was granted when somebody else's was over, to one who has no turn yet, and runs out before the turn is there.
@@ -84,7 +88,9 @@ async fn a_lease_that_runs_out_in_line_is_asked_for_anew() {
     };
     let (first, second) = (member(), member());
     // Somebody has it for now, and brings nothing.
-    let granted = tier(redis.address()).lease_many(&[1], ms(300), Grant::IfNobodyHasIt).await;
+    let granted = tier(redis.address())
+        .lease_many(&[1], ms(300), Grant::IfNobodyHasIt)
+        .await;
     assert!(matches!(granted.unwrap()[..], [Lease::Granted(_)]));
     let get = |member: &Member, key| {
         let member = member.clone();

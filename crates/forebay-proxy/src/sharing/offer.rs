@@ -374,7 +374,14 @@ impl State {
                         let changes = self.pool.effects.schema_changes();
                         self.pool.statements.of(definition, &self.settings, changes)
                     }
-                    None => Arc::clone(self.names.statement(extended.name)?),
+                    None => {
+                        let statement = self.names.statement(extended.name)?;
+                        // Where its columns are looked at first.
+                        if statement.needs_proof(self.pool.effects.schema_changes()) {
+                            return None;
+                        }
+                        Arc::clone(statement)
+                    }
                 };
                 Known::of_statement(statement, &self.settings, &self.pool, company)
             }

@@ -215,6 +215,119 @@ fn what_is_prepared_behind_a_change_of_its_table_is_new() {
     assert!(told.contains("third") && told.contains("SELECT 0"), "{told}");
 }
 
+/// Of errors, what they are and what they say. Of parameters' types, those that were told before, and not in front of an error that comes sooner through the
+/// proxy: of what cannot be prepared any more.
+fn comparable(told: &str, types_were_told: bool) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in told.lines().filter(|line| types_were_told || !line.starts_with("t ")) {
+        let Some(error) = line.strip_prefix("E ") else {
+            lines.push(line.to_owned());
+            continue;
+        };
+        lines.pop_if(|before| before.starts_with("t ") && !error.contains("C0A000"));
+        let fields = error.split("\\x00").filter(|field| field.starts_with(['C', 'M']));
+        lines.push(fields.collect::<Vec<_>>().join(" "));
+    }
+    lines.join("\n")
+}
+
+/// A statement whose client knows its columns, on a connection where it has yet to be prepared: it fails, or not, as it does straight.
+#[test]
+fn what_was_described_before_a_table_was_altered_fails_as_straight_on_any_connection() {
+    let upstream = database("edge_described");
+    let through = front::start(&upstream, 2);
+    let mut server = Client::connect(&upstream, "edge_described", &[]);
+    let tables = ["straight", "through"];
+    let statements = [
+        "SELECT * FROM t ORDER BY 1",
+        "SELECT a FROM t WHERE a = $1",
+        "SELECT b FROM t WHERE a = $1",
+        "INSERT INTO t (a) VALUES ($1) RETURNING *",
+        "UPDATE t SET a = a WHERE a = $1",
+        "VALUES (1, 2)",
+    ];
+    let changes: [&[&str]; 9] = [
+        &["ALTER TABLE t ADD COLUMN c text"],
+        &["ALTER TABLE t DROP COLUMN b"],
+        &["ALTER TABLE t RENAME COLUMN b TO c"],
+        &["ALTER TABLE t ALTER COLUMN b TYPE varchar(9)"],
+        &["ALTER TABLE t ALTER COLUMN a TYPE int8"],
+        &["CREATE INDEX ON t (a)"],
+        &["ALTER TABLE t ADD COLUMN c text", "ALTER TABLE t DROP COLUMN c"],
+        &["DROP TABLE t"],
+        &["CREATE TABLE s ()", "DROP TABLE s"],
+    ];
+    let mut differed = 0;
+    for (text, has_parameter) in statements.map(|text| (text, text.contains('$'))) {
+        for change in changes {
+            // What has no columns is described by its parameters alone, of whatever is there; through the proxy it has to be prepared for that.
+            if text.starts_with("UPDATE") && change == ["DROP TABLE t"] {
+                continue;
+            }
+            for described in ["S", "P"] {
+                let what = format!("{text}; {change:?}; {described}");
+                let mut told = [&upstream, &through].map(|address| {
+                    let place = tables[usize::from(address == &through)];
+                    server.run(&format!("DROP SCHEMA IF EXISTS {place} CASCADE"));
+                    server.run(&format!("CREATE SCHEMA {place}"));
+                    server.run(&format!("CREATE TABLE {place}.t (a int, b text)"));
+                    server.run(&format!("INSERT INTO {place}.t VALUES (1, 'one')"));
+                    let new = || {
+                        let mut client = Client::connect(address, "edge_described", &[]);
+                        client.run(&format!("SET search_path = {place}"));
+                        client
+                    };
+                    let [mut client, mut stranger, mut other] = [new(), new(), new()];
+                    let mut told = String::new();
+                    let bind = match has_parameter {
+                        true => message(b'B', &[b"\0one\0", &[0, 0, 0, 1, 0, 0, 0, 1, b'1', 0, 0]]),
+                        false => bind("", "one"),
+                    };
+                    let describe = message(b'D', &[b"Sone\0"]);
+                    let ask = |client: &mut Client, messages: &[&[u8]]| {
+                        client.send(&[messages.concat(), SYNC.to_vec()].concat());
+                        client.answers(1)
+                    };
+                    let first = match described {
+                        "S" => [parse("one", text), describe.clone()].concat(),
+                        _ => [parse("one", text), bind.clone(), message(b'D', &[b"P\0"])].concat(),
+                    };
+                    told += &ask(&mut client, &[&first]);
+                    for sql in change {
+                        stranger.run(sql);
+                    }
+                    // Whoever has connections holds one of them, in turn.
+                    for turn in 0..3 {
+                        let holder = if turn == 1 { &mut other } else { &mut stranger };
+                        holder.run("BEGIN");
+                        for _ in 0..2 {
+                            told += &ask(&mut client, &[&bind, &execute("", 0)]);
+                        }
+                        told += &ask(&mut client, &[&describe]);
+                        told += &ask(&mut client, &[&bind, &execute("", 0), &bind, &execute("", 0)]);
+                        holder.run("COMMIT");
+                    }
+                    // In a transaction that it ends.
+                    client.run("BEGIN");
+                    told += &ask(&mut client, &[&bind, &execute("", 0)]);
+                    client.send(&query("SELECT 1"));
+                    told += &client.answers(1);
+                    client.run("ROLLBACK");
+                    // Anew it has the columns that there are.
+                    told += &ask(&mut client, &[&message(b'C', &[b"Sone\0"])]);
+                    told += &ask(&mut client, &[&parse("one", text), &describe, &bind, &execute("", 0)]);
+                    told
+                });
+                differed += usize::from(told[0].contains("0A000"));
+                told.iter_mut()
+                    .for_each(|told| *told = comparable(told, described == "S"));
+                assert_eq!(told[1], told[0], "{what}");
+            }
+        }
+    }
+    assert!(differed > 10, "{differed}");
+}
+
 /// What we ask of the database stands behind nobody's locks: a client that needs none of them is not held up.
 #[test]
 fn ddl_that_is_open_elsewhere_holds_nobody_up() {

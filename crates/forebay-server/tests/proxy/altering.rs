@@ -1,8 +1,8 @@
 //! What passes the proxy to alter the catalog or roles, and what is remembered of before: beside the PostgreSQL that would have answered.
 
-use crate::client::{Client, query};
+use crate::client::{Answer, Client, bind, describe, execute, parse, query};
 use crate::crowd::until;
-use crate::memory::{remembering, until_remembered};
+use crate::memory::{remembered, remembering, until_remembered};
 use crate::{at, postgres, straight};
 
 /// What makes a table, or changes what a view reads, by a statement whose tag does not say so; and what is called by more letters than count.
@@ -142,4 +142,71 @@ fn who_is_no_member_any_more_is_told_nothing_at_other_databases_either() {
         admin.run("GRANT member_of TO trusted");
         assert_eq!(member.ask(ask), "1", "and what failed is not remembered");
     }
+}
+
+/// Who has prepared a statement, and knows its columns, is not answered from memory by the columns that others have meanwhile.
+#[test]
+fn what_was_described_before_a_table_was_altered_is_not_told_with_other_columns() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut other) = (at(address), at(address), at(address));
+    let mut server = straight(postgres());
+    for sql in [
+        "CREATE TABLE described (id int PRIMARY KEY, a int)",
+        "INSERT INTO described VALUES (1, 1)",
+    ] {
+        server.run(sql);
+    }
+    let read = "SELECT * FROM described";
+    let hinted = format!("/* ttl:3600 */ {read}");
+    let again = [bind("", "one", &[]), execute("", 0)];
+    client.pipeline(&[parse("one", &hinted), describe(b'S', "one")]);
+    let until_remembered = |client: &mut Client, admin: &mut Client| {
+        let before = remembered(admin, read).0;
+        until("it is remembered", || {
+            assert_eq!(client.pipeline(&again).rows().len(), 1);
+            remembered(admin, read).0 > before
+        });
+    };
+    until_remembered(&mut client, &mut admin);
+    // What changes nothing of it is looked at once.
+    client.run("CREATE TABLE beside ()");
+    until_remembered(&mut client, &mut admin);
+    other.run("CREATE INDEX ON described (a)");
+    until_remembered(&mut client, &mut admin);
+    other.run("ALTER TABLE described ADD COLUMN b text");
+    for _ in 0..20 {
+        assert_eq!(other.query(&hinted).rows()[0].len(), 3);
+        assert_eq!(client.pipeline(&again).sqlstate(), "0A000");
+    }
+    let anew = [
+        parse("two", &hinted),
+        describe(b'S', "two"),
+        bind("", "two", &[]),
+        execute("", 0),
+    ];
+    assert_eq!(client.pipeline(&anew).rows()[0].len(), 3);
+    // Also where it was not prepared before, and not for ever there.
+    let on_each_connection = |client: &mut Client, is_as_expected: &dyn Fn(&Answer) -> bool| {
+        let mut holders = [at(address), at(address), at(address)];
+        for holder in 0..=holders.len() {
+            for _ in 0..2 {
+                let answer = client.pipeline(&again);
+                assert!(is_as_expected(&answer), "{holder}: {answer:?}");
+            }
+            if let Some(holder) = holders.get_mut(holder) {
+                holder.run("BEGIN");
+            }
+        }
+    };
+    on_each_connection(&mut client, &|answer| answer.sqlstate() == "0A000");
+    // As it was.
+    other.run("ALTER TABLE described DROP COLUMN b");
+    on_each_connection(&mut client, &|answer| answer.rows().len() == 1);
+    until_remembered(&mut client, &mut admin);
+    assert_eq!(
+        client.pipeline(&[bind("", "two", &[]), execute("", 0)]).sqlstate(),
+        "0A000"
+    );
+    server.run("DROP TABLE described, beside");
 }
