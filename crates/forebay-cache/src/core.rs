@@ -177,7 +177,10 @@ where
             hits_stale,
             hits_missing,
             in_flight: self.flights.begun(),
-            in_line: self.turns.as_ref().map_or(0, |turns| turns.counts().1),
+            in_line: self
+                .turns
+                .as_ref()
+                .map_or(0, |turns| turns.in_line(|trip| trip.legs.len())),
             evictions: self.store.evicted(),
             entries: self.store.len(),
             weight: self.store.weight(),

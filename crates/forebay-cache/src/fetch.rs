@@ -205,7 +205,7 @@ where
             for (mut leg, turn) in asking.into_iter().zip(turns) {
                 match turn {
                     Whose::Own(lease) => {
-                        leg.lease = Some(Lease::new(lease));
+                        leg.lease = lease.map_or(Lease::Needless, Lease::Granted);
                         own.legs.push(leg);
                     }
                     Whose::Others => {
@@ -239,7 +239,7 @@ where
             let now = tokio::time::Instant::now();
             if now >= until {
                 let mut legs = std::mem::take(&mut waiting.legs);
-                legs.iter_mut().for_each(|leg| leg.lease = Some(Lease::new(None)));
+                legs.iter_mut().for_each(|leg| leg.lease = Lease::Needless);
                 return self.to_the_source(legs);
             }
             if !waiting.legs.iter().any(|leg| leg.is_kept) {
@@ -359,17 +359,60 @@ where
 
     /// Fetches as soon as there is a turn for it. A fetch that waits for another flight gives its turn back, so that those who wait for turns and
     /// those who have them do not wait for one another.
-    fn in_turn(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
+    fn in_turn(self: &Arc<Self>, mut legs: Vec<Leg<K, V, E>>) {
         let Some(turns) = &self.turns else {
             return self.go(Travelling::new(self, legs), self.runtime());
         };
-        let runtime = self.runtime();
-        let trip = Trip::new(legs, runtime);
-        if let Some(trip) = turns.ask(trip.number(), trip, Trip::waiters)
-            && !self.go_with_turn(trip)
-        {
-            self.next_turn();
+        let turn_is_there = |trip| {
+            if !self.go_with_turn(trip) {
+                self.next_turn();
+            }
+        };
+        if turns.take() {
+            return turn_is_there(Trip::new(legs, self.runtime()));
         }
+        let now = tokio::time::Instant::now();
+        for leg in &mut legs {
+            leg.in_line_since.get_or_insert(now);
+            // Another process may fetch it meanwhile.
+            self.end_lease(leg);
+            if leg.lease != Lease::Needless {
+                (leg.lease, leg.is_kept) = (Lease::Unasked, false);
+            }
+        }
+        let flights: Vec<_> = legs.iter().map(|leg| (leg.hash, Arc::clone(&leg.flight))).collect();
+        let trip = Trip::new(legs, self.runtime());
+        let (number, since) = (trip.number(), trip.in_line_since());
+        match turns.ask(number, trip, since, Trip::waiters) {
+            Some(trip) => turn_is_there(trip),
+            // Who left before it was in line has not called it off.
+            None => flights
+                .iter()
+                .filter(|(_, flight)| flight.is_unwanted())
+                .for_each(|(hash, flight)| self.leave_line(*hash, flight, |_| {})),
+        }
+    }
+
+    /// Somebody does not wait for a flight any more, as `leave` notes: if nobody does, it is not to wait in line either.
+    pub(super) fn leave_line(&self, hash: u64, flight: &Flight<V, E>, leave: impl FnOnce(&Flight<V, E>)) {
+        let mut withdrawn = None;
+        let called_off = self.flights.abandon(hash, flight, || {
+            leave(flight);
+            let Some(turns) = &self.turns else { return false };
+            if !flight.is_unwanted() {
+                turns.waiters(flight.in_line.number(), |trip| trip.waiters_now(flight));
+                return false;
+            }
+            withdrawn = self.withdraw(turns, flight);
+            withdrawn.is_some()
+        });
+        if called_off && let Some((leg, _)) = &withdrawn {
+            count(&self.counters.called_off);
+            // Who claimed a refresh meanwhile left it to this flight.
+            self.came_to_nothing(leg);
+            self.end_lease(leg);
+        }
+        quietly(|| drop(withdrawn));
     }
 
     /// Fetches now; the turn is there. False if it came back at once.
@@ -657,33 +700,44 @@ where
         }
     }
 
-    /// Asks for the leases that are wanting. What others have begun to fetch, or have brought, is waited for without a turn.
+    /// Asks for leases. What others have begun to fetch is waited for without a turn.
     async fn get_leases(&mut self, lease_for: Duration) {
         let core = Arc::clone(&self.core);
-        let (asking, legs) = std::mem::take(&mut self.legs)
-            .into_iter()
-            .partition::<Vec<_>, _>(|leg| leg.needs_lease(lease_for));
-        self.legs = legs;
-        let mut asking = Travelling::new(&core, asking);
-        let others = core.ask_for_leases(&mut asking).await;
+        let unasked = self.legs.extract_if(.., |leg| leg.lease == Lease::Unasked).collect();
+        let mut asking = Travelling::new(&core, unasked);
+        let mut others = core.ask_for_leases(&mut asking).await;
         self.legs.append(&mut asking.legs);
+        // What has come there meanwhile may be good enough. What is not is asked for here, if nobody else does.
+        if others.legs.iter().any(|leg| leg.is_kept) {
+            asking.legs = others.legs.extract_if(.., |leg| leg.is_kept).collect();
+            asking = core.land_by_tiers(asking).await;
+            others.legs.append(&mut core.ask_for_leases(&mut asking).await.legs);
+            self.legs.append(&mut asking.legs);
+        }
         if !others.legs.is_empty() {
             tokio::spawn(core.wait_for_others(others, lease_for));
         }
     }
 
+    /// Leaves out what would reach nobody.
+    fn call_off(&mut self) {
+        let (called_off, legs) = std::mem::take(&mut self.legs)
+            .into_iter()
+            .partition::<Vec<_>, _>(|leg| self.core.call_off(leg));
+        self.legs = legs;
+        quietly(|| drop(called_off));
+    }
+
     /// Asks the source, and lands.
     async fn fetch(mut self) {
         let core = Arc::clone(&self.core);
-        let (called_off, legs) = std::mem::take(&mut self.legs)
-            .into_iter()
-            .partition::<Vec<_>, _>(|leg| core.call_off(leg));
-        self.legs = legs;
-        quietly(|| drop(called_off));
+        self.call_off();
         if let Some(lease_for) = core.tiers.lease_for()
-            && self.legs.iter().any(|leg| leg.needs_lease(lease_for))
+            && self.legs.iter().any(|leg| leg.lease == Lease::Unasked)
         {
+            // On the heap: most fetches have no room to spare for it.
             Box::pin(self.get_leases(lease_for)).await;
+            self.call_off();
         }
         if self.legs.is_empty() {
             return;

@@ -134,8 +134,9 @@ impl<V, E> Flight<V, E> {
         self.waiting() > self.left_behind.load(Ordering::Relaxed)
     }
 
-    pub(super) fn background(&self) -> bool {
-        self.background.load(Ordering::Relaxed)
+    /// Whether nobody waits for it, nor asked for it for later.
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.waiting() == 0 && !self.background.load(Ordering::Relaxed)
     }
 
     /// From now on it is wanted though nobody waits, and counts as if whoever says so, who leaves now, waited on: others may come for as short a time, and each

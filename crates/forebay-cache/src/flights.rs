@@ -13,12 +13,15 @@
 //!
 //! Locks: the shard's, then whatever `keep` takes. `Eq` of keys is the only code of the user that runs under it.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
-use super::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use super::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, fence};
 use forebay_batch::panics::quietly;
 
 /// What the table must know of a flight.
@@ -35,6 +38,9 @@ pub(super) struct Flights<K, F> {
     /// Flights that have begun and not ended, superseded ones included: at most `max`.
     begun: AtomicUsize,
     numbers: AtomicU64,
+    /// How many wait for others to end.
+    wanting_room: AtomicUsize,
+    room: Notify,
 }
 
 struct Shard<K, F> {
@@ -86,6 +92,29 @@ impl<K, F: Numbered> Entry<K, F> {
     }
 }
 
+/// Somebody who waits for a flight to end, whosever it is.
+pub(super) struct WantsRoom<'a> {
+    wanting: &'a AtomicUsize,
+    room: Pin<Box<Notified<'a>>>,
+}
+
+impl WantsRoom<'_> {
+    /// Until one has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub(super) async fn is_left(&mut self) {
+        self.room.as_mut().await;
+    }
+}
+
+impl Drop for WantsRoom<'_> {
+    fn drop(&mut self) {
+        self.wanting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Flights that were taken out of the air, each with its key's hash.
 pub(super) type Superseded<F> = Vec<(u64, Arc<F>)>;
 
@@ -124,6 +153,8 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
             max,
             begun: AtomicUsize::new(0),
             numbers: AtomicU64::new(1),
+            wanting_room: AtomicUsize::new(0),
+            room: Notify::new(),
         }
     }
 
@@ -255,7 +286,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
     fn end<R>(&self, hash: u64, flight: &F, brings: bool, keep: impl FnOnce() -> R) -> Option<R> {
         let shard = self.shard(hash);
         let mut table = shard.table.lock();
-        self.begun.fetch_sub(1, Ordering::Relaxed);
+        self.leaves_room();
         let (newest, gone) = Self::take_one(&mut table, hash, flight, brings)?;
         let kept = newest.then(|| shard.keeping(keep));
         drop(table);
@@ -270,7 +301,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         if !abandon() {
             return false;
         }
-        self.begun.fetch_sub(1, Ordering::Relaxed);
+        self.leaves_room();
         let gone = Self::take_one(&mut table, hash, flight, false);
         drop(table);
         quietly(|| drop(gone));
@@ -285,7 +316,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         if table.find(hash, flies).is_some() || !unwanted() {
             return false;
         }
-        self.begun.fetch_sub(1, Ordering::Relaxed);
+        self.leaves_room();
         true
     }
 
@@ -346,6 +377,27 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let table = self.shard(hash).table.lock();
         let entry = table.find(hash, |entry| entry.key == *key);
         entry.map_or_else(Vec::new, |entry| entry.flights.clone())
+    }
+
+    /// Whoever looks for room behind this hears of what has ended since.
+    pub(super) fn wants_room(&self) -> WantsRoom<'_> {
+        self.wanting_room.fetch_add(1, Ordering::SeqCst);
+        // So that either what ends is seen by who looks behind this, or this by what ends.
+        fence(Ordering::SeqCst);
+        let mut room = Box::pin(self.room.notified());
+        room.as_mut().enable();
+        WantsRoom {
+            wanting: &self.wanting_room,
+            room,
+        }
+    }
+
+    fn leaves_room(&self) {
+        self.begun.fetch_sub(1, Ordering::SeqCst);
+        if self.wanting_room.load(Ordering::SeqCst) > 0 {
+            // The wakers are the executors' code.
+            quietly(|| self.room.notify_waiters());
+        }
     }
 
     /// Flights that have begun and not ended.

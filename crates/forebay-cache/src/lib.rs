@@ -243,6 +243,7 @@ pub use source::{Conditional, Fetched, IntoFetched, Known, Source, conditional};
 pub use stats::Stats;
 
 use std::borrow::Borrow;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::hash::Hash;
@@ -416,43 +417,61 @@ where
         told: Told,
         mut answered: impl FnMut(usize, Result<Answer<V>, CacheError<E>>),
     ) {
-        let mut departure = Departure::new(&self.core);
+        let core = &self.core;
+        let mut departure = Departure::new(core);
         // Those that fly for this caller, and where their answers belong. As they land is dearer: each wakes the caller.
         let (mut in_order, mut as_they_land) = (Vec::new(), FuturesUnordered::new());
         let landed = |(at, waiting): (usize, Waiting<K, V, E>)| async move { (at, waiting.landed().await) };
+        // Those for which there was no room.
+        let mut left = VecDeque::new();
         for (at, key) in keys.into_iter().enumerate() {
-            let hash = self.core.store.hash(&key);
-            let known = self.core.glance(hash, &key, served);
-            self.core.used(&key);
+            let hash = core.store.hash(&key);
+            let known = core.glance(hash, &key, served);
+            core.used(&key);
             if let Some(answer) = known {
-                self.core.told_hit(&key, answer.state);
+                core.told_hit(&key, answer.state);
                 answered(at, Ok(answer));
                 continue;
             }
-            loop {
-                match self.core.board(hash, key.clone(), departure.legs()) {
-                    Ok(waiting) => {
-                        in_order.push((at, waiting));
-                        break;
-                    }
-                    Err(Ashore::Answered(answer)) => {
-                        answered(at, Ok(answer));
-                        break;
-                    }
-                    Err(Ashore::Full(key)) => {
-                        // If it is this caller's own keys that are too many, the next ones go when any has landed.
-                        drop(std::mem::replace(&mut departure, Departure::new(&self.core)));
-                        as_they_land.extend(in_order.drain(..).map(landed));
-                        let Some((at_first, answer)) = as_they_land.next().await else {
-                            answered(at, self.core.refused(hash, &key));
-                            break;
-                        };
-                        answered(at_first, answer);
-                    }
-                }
+            match core.board(hash, key, departure.legs()) {
+                Ok(waiting) => in_order.push((at, waiting)),
+                Err(Ashore::Answered(answer)) => answered(at, Ok(answer)),
+                Err(Ashore::Full(key)) => left.push_back((at, hash, key)),
             }
         }
         drop(departure);
+        // If it is this caller's own keys that are too many, the next ones go when any flight has ended.
+        while !left.is_empty() {
+            as_they_land.extend(in_order.drain(..).map(landed));
+            if as_they_land.is_empty() {
+                for (at, hash, key) in left.drain(..) {
+                    answered(at, core.refused(hash, &key));
+                }
+                break;
+            }
+            let mut room = core.flights.wants_room();
+            let mut departure = Departure::new(core);
+            while let Some((at, hash, key)) = left.pop_front() {
+                match core.board(hash, key, departure.legs()) {
+                    Ok(waiting) => as_they_land.push(landed((at, waiting))),
+                    Err(Ashore::Answered(answer)) => answered(at, Ok(answer)),
+                    Err(Ashore::Full(key)) => {
+                        left.push_front((at, hash, key));
+                        break;
+                    }
+                }
+            }
+            drop(departure);
+            if !left.is_empty() {
+                tokio::select! {
+                    landed = as_they_land.next() => {
+                        let (at, answer) = landed.expect("some fly");
+                        answered(at, answer);
+                    }
+                    () = room.is_left() => {}
+                }
+            }
+        }
         if told == Told::AsTheyLand {
             as_they_land.extend(in_order.drain(..).map(landed));
         }

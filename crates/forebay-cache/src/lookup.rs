@@ -384,29 +384,9 @@ where
         if self.flight.has_ended() {
             return;
         }
-        let (core, flight) = (&self.core, &self.flight);
-        let mut withdrawn = None;
-        let called_off = core.flights.abandon(self.hash, flight, || {
-            let left = flight.leave();
-            let Some(turns) = &core.turns else { return false };
-            if left > 0 || flight.background() {
-                turns.waiters(flight.in_line.number(), |trip| trip.waiters_now(flight));
-                return false;
-            }
-            withdrawn = core.withdraw(turns, flight);
-            withdrawn.is_some()
+        self.core.leave_line(self.hash, &self.flight, |flight| {
+            flight.leave();
         });
-        if called_off {
-            count(&core.counters.called_off);
-            // Who claimed a refresh meanwhile left it to this flight.
-            quietly(|| {
-                core.store.peek(self.hash, &self.key, Record::unclaim);
-            });
-        }
-        if let Some((leg, _)) = &withdrawn {
-            core.end_lease(leg);
-        }
-        quietly(|| drop(withdrawn));
     }
 }
 

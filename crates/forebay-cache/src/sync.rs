@@ -4,13 +4,13 @@
 //! Knows nothing of caches. The store has a place of its own.
 
 #[cfg(forebay_loom)]
-pub(super) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+pub(super) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 #[cfg(forebay_loom)]
 pub(super) use modelled::Mutex;
 #[cfg(not(forebay_loom))]
 pub(super) use parking_lot::Mutex;
 #[cfg(not(forebay_loom))]
-pub(super) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+pub(super) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 #[cfg(forebay_loom)]
 mod modelled {

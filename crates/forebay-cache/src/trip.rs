@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -19,32 +18,24 @@ pub(super) struct Leg<K, V, E> {
     pub(super) key: K,
     pub(super) flight: Arc<Flight<V, E>>,
     pub(super) by_tiers: ByTiers,
-    /// By what it is fetched for all who share a tier, if that was asked for; and whether that tier has a value that is not good enough.
-    pub(super) lease: Option<Lease>,
+    pub(super) lease: Lease,
+    /// Whether the tier that gives leases has a value that is not good enough.
     pub(super) is_kept: bool,
     /// A tier has answered with a copy that is not good enough.
     pub(super) has_copy: bool,
+    /// When it got in line first.
+    pub(super) in_line_since: Option<Instant>,
 }
 
-/// Leave to fetch for all who share a tier.
-#[derive(Clone, Copy)]
-pub(super) struct Lease {
-    /// By what it is known there; none where there was none to be had, so that everybody fetches for himself.
-    pub(super) number: Option<u64>,
-    granted: Instant,
-}
-
-impl Lease {
-    /// It is granted now.
-    pub(super) fn new(number: Option<u64>) -> Self {
-        let granted = Instant::now();
-        Self { number, granted }
-    }
-
-    /// Whether it has run out, and others may have one.
-    fn is_over(self, lease_for: Duration) -> bool {
-        self.granted.elapsed() >= lease_for
-    }
+/// Whether it is this process's to fetch, for all who share a tier.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lease {
+    /// That was not asked.
+    Unasked,
+    /// By this number.
+    Granted(u64),
+    /// By none: there was none to be had, or others have had it for long enough.
+    Needless,
 }
 
 /// Which copies of the tiers are good enough.
@@ -76,22 +67,21 @@ impl<K, V, E> Leg<K, V, E> {
             key,
             flight: Arc::clone(flight),
             by_tiers,
-            lease: None,
+            lease: Lease::Unasked,
             is_kept: false,
             has_copy: false,
+            in_line_since: None,
         }
     }
 }
 
 impl<K, V, E> Leg<K, V, E> {
-    /// By what the lease is known to the tier, if there is one.
+    /// By what its lease is known to the tier, if it has one.
     pub(super) fn lease_number(&self) -> Option<u64> {
-        self.lease?.number
-    }
-
-    /// Whether a lease is to be asked for before it is fetched: none was, or it has run out in line.
-    pub(super) fn needs_lease(&self, lease_for: Duration) -> bool {
-        self.lease.is_none_or(|lease| lease.is_over(lease_for))
+        match self.lease {
+            Lease::Granted(number) => Some(number),
+            Lease::Unasked | Lease::Needless => None,
+        }
     }
 
     /// Whether tiers may have what is older than what it brings.
@@ -115,6 +105,11 @@ impl<K, V, E> Trip<K, V, E> {
             number,
             waited_for_by: BTreeMap::new(),
         }
+    }
+
+    /// When the first of its flights got in line.
+    pub(super) fn in_line_since(&self) -> Option<Instant> {
+        self.legs.iter().filter_map(|leg| leg.in_line_since).min()
     }
 
     /// By what it is known in line: a flight's own number, or one of many keys that no flight has.

@@ -61,13 +61,23 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Gives the item back if it may have a turn now; else it waits in line under that number, which must be its own. `waiters` counts them, under
-    /// the lock: who comes later tells [`waiters`](Self::waiters) so.
-    pub(super) fn ask(&self, number: u64, mut item: T, waiters: impl FnOnce(&mut T) -> usize) -> Option<T> {
+    /// A turn, if there is one now.
+    pub(super) fn take(&self) -> bool {
+        self.state.lock().take(self.limit)
+    }
+
+    /// Gives the item back if it may have a turn now; else it waits in line under that number, which must be its own, as if it had waited there since that
+    /// moment. `waiters` counts them, under the lock: who comes later tells [`waiters`](Self::waiters) so.
+    pub(super) fn ask(
+        &self,
+        number: u64,
+        mut item: T,
+        since: Option<Instant>,
+        waiters: impl FnOnce(&mut T) -> usize,
+    ) -> Option<T> {
         let now_us = self.now_us();
         let mut state = self.state.lock();
-        if state.out < self.limit {
-            state.out += 1;
+        if state.take(self.limit) {
             return Some(item);
         }
         let rank = Rank {
@@ -75,7 +85,8 @@ impl<T> Turns<T> {
             handicap: 0,
             asked: state.asked,
         };
-        let rank = rank.with(0, rank.weight, now_us);
+        let waited_us = since.map_or(0, |since| micros(since.elapsed()));
+        let rank = rank.with(rank.weight.saturating_mul(waited_us), rank.weight, now_us);
         state.asked += 1;
         let before = state.ranks.insert(number, rank);
         debug_assert!(before.is_none(), "two items with one number");
@@ -140,10 +151,16 @@ impl<T> Turns<T> {
         Some(item)
     }
 
+    /// How much is in line, each counted by that.
+    pub(super) fn in_line(&self, count: impl Fn(&T) -> usize) -> usize {
+        self.state.lock().line.values().map(count).sum()
+    }
+
     /// Turns that are out, and items in line.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        let state = self.state.lock();
-        (state.out, state.line.len())
+    #[cfg(test)]
+    fn counts(&self) -> (usize, usize) {
+        let in_line = self.in_line(|_| 1);
+        (self.state.lock().out, in_line)
     }
 
     fn now_us(&self) -> i64 {
@@ -152,6 +169,12 @@ impl<T> Turns<T> {
 }
 
 impl<T> State<T> {
+    fn take(&mut self, limit: usize) -> bool {
+        let is_free = self.out < limit;
+        self.out += usize::from(is_free);
+        is_free
+    }
+
     fn item(&mut self, number: u64) -> Option<&mut T> {
         self.line.get_mut(self.ranks.get(&number)?)
     }
@@ -218,9 +241,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_those_who_have_waited_equally_long_the_most_waited_for_goes_first_and_then_the_first_to_ask() {
         let turns = Turns::new(1);
-        assert_eq!(turns.ask(0, 0, |_| 0), Some(0), "a free turn is given at once");
+        assert_eq!(turns.ask(0, 0, None, |_| 0), Some(0), "a free turn is given at once");
         for (number, waiters) in [(1, 0), (2, 5), (3, 1), (4, 5)] {
-            assert_eq!(turns.ask(number, number, |_| waiters), None);
+            assert_eq!(turns.ask(number, number, None, |_| waiters), None);
         }
         turns.waiters(3, |_| Some(9));
         turns.waiters(77, |_| Some(9)); // Nobody: nothing.
@@ -234,15 +257,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_only_one_waits_for_is_not_overtaken_for_ever() {
         let turns = Turns::new(1);
-        turns.ask(0, 0, |_| 0);
-        turns.ask(1, 1, |_| 1);
+        turns.ask(0, 0, None, |_| 0);
+        turns.ask(1, 1, None, |_| 1);
         advance(Duration::from_millis(100)).await;
-        turns.ask(2, 2, |_| 3);
+        turns.ask(2, 2, None, |_| 3);
         advance(Duration::from_millis(150)).await;
         // 4 × 250 ms against 6 × 150 ms.
         assert_eq!(next(&turns), Some(1));
-        turns.ask(3, 3, |_| 1);
-        turns.ask(4, 4, |_| 100);
+        turns.ask(3, 3, None, |_| 1);
+        turns.ask(4, 4, None, |_| 100);
         advance(Duration::from_millis(10)).await;
         // 6 × 160 ms against 4 × 10 ms and 103 × 10 ms.
         assert_eq!(next(&turns), Some(4));
@@ -252,14 +275,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_waited_for_stays_with_those_who_stay() {
         let turns = Turns::new(1);
-        turns.ask(0, 0, |_| 0);
-        turns.ask(1, 1, |_| 7);
-        turns.ask(2, 2, |_| 3);
+        turns.ask(0, 0, None, |_| 0);
+        turns.ask(1, 1, None, |_| 7);
+        turns.ask(2, 2, None, |_| 3);
         advance(Duration::from_millis(100)).await;
         turns.waiters(1, |_| Some(2));
         // 5/10 of 1,000 ms against 600 ms; then 1 grows on.
         assert_eq!(next(&turns), Some(2));
-        turns.ask(3, 3, |_| 1);
+        turns.ask(3, 3, None, |_| 1);
         turns.waiters(3, |_| Some(8));
         advance(Duration::from_millis(100)).await;
         // 500 + 500 ms against 1,100 ms.
@@ -268,11 +291,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_comes_back_has_waited_since_he_came_first() {
+        let turns = Turns::new(1);
+        assert!(turns.take() && !turns.take());
+        let first = Instant::now();
+        advance(Duration::from_millis(100)).await;
+        turns.ask(1, 1, None, |_| 9);
+        turns.ask(2, 2, Some(first), |_| 1);
+        advance(Duration::from_millis(40)).await;
+        // 4 × 140 ms against 12 × 40 ms.
+        assert_eq!(next(&turns), Some(2));
+        assert_eq!(next(&turns), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_a_part_was_waited_for_goes_with_it() {
         let turns = Turns::new(1);
-        turns.ask(0, 0, |_| 0);
-        turns.ask(1, 1, |_| 7);
-        turns.ask(2, 2, |_| 3);
+        turns.ask(0, 0, None, |_| 0);
+        turns.ask(1, 1, None, |_| 7);
+        turns.ask(2, 2, None, |_| 3);
         advance(Duration::from_millis(100)).await;
         assert_eq!(
             turns.withdraw(1, |_| None::<()>, |_| Some(2)),
@@ -289,7 +326,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_more_turns_are_out_than_the_limit() {
         let turns = Turns::new(2);
-        let given: Vec<_> = (0..5).filter_map(|number| turns.ask(number, number, |_| 0)).collect();
+        let given: Vec<_> = (0..5)
+            .filter_map(|number| turns.ask(number, number, None, |_| 0))
+            .collect();
         assert_eq!(given, [0, 1]);
         assert_eq!(next(&turns), Some(2));
         assert_eq!(turns.counts(), (2, 2), "one given back, one given out");
@@ -298,7 +337,7 @@ mod tests {
         assert_eq!(withdraw(3), None);
         assert_eq!(next(&turns), Some(4));
         assert_eq!((next(&turns), next(&turns)), (None, None));
-        assert_eq!(turns.ask(9, 9, |_| 0), Some(9));
+        assert_eq!(turns.ask(9, 9, None, |_| 0), Some(9));
     }
 
     #[tokio::test(start_paused = true)]
@@ -311,12 +350,12 @@ mod tests {
             (dice >> 33) % sides
         };
         let turns = Turns::new(1);
-        turns.ask(0, 0, |_| 0);
+        turns.ask(0, 0, None, |_| 0);
         // Of each in line: its number, its waiters, what they have waited (ms).
         let mut model: Vec<(u64, u64, u64)> = Vec::new();
         for number in 1..2_000 {
             let waiters = roll(4);
-            turns.ask(number, number, |_| waiters as usize);
+            turns.ask(number, number, None, |_| waiters as usize);
             model.push((number, waiters, 0));
             let at = roll(model.len() as u64) as usize;
             model[at].1 += 1;

@@ -226,6 +226,11 @@ impl<K: Key, V> Queue<K, V> {
         Taken::Waits(None)
     }
 
+    /// Whether nothing is told for now, as the tier has just failed.
+    pub(super) fn is_held_back(&self, now: Instant) -> bool {
+        self.deletions.is_on(now)
+    }
+
     /// Whether a value would not be sent at once, and others may put a newer one there before it is.
     pub(super) fn forgoes_puts(&self, now: Instant) -> bool {
         self.others_change && (self.deletions.is_on(now) || self.puts.is_on(now))

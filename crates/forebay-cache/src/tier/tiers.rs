@@ -216,8 +216,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let (at, hold_for) = (self.leasing()?, shared.settings.lease_for?);
         let level = &shared.levels[at];
         let limit = shared.settings.timeout;
-        tokio::time::timeout(limit, shared.heard(at, keys)).await.ok()?;
         let leave = level.breaker.admit()?;
+        let heard = tokio::time::timeout(limit, shared.heard(at, keys));
+        if !heard.await.unwrap_or_default() {
+            return None;
+        }
         let begun = Instant::now();
         let leases = guarded(limit, async || level.tier.lease_many(keys, hold_for, grant).await).await;
         level.counters.read_latency.add(begun.elapsed());
@@ -767,10 +770,12 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         }
     }
 
-    /// Waits until the tier has heard of what was written of these keys.
-    async fn heard(self: &Arc<Self>, at: usize, keys: &[K]) {
-        self.until(|state| !keys.iter().any(|key| state.queues[at].is_barred(key)))
-            .await;
+    /// Waits until the tier has heard of what was written of these keys. False where it does not hear for now.
+    async fn heard(self: &Arc<Self>, at: usize, keys: &[K]) -> bool {
+        let has_heard = |state: &State<K, V>| !keys.iter().any(|key| state.queues[at].is_barred(key));
+        let is_deaf = |state: &State<K, V>| state.queues[at].is_held_back(Instant::now());
+        self.until(|state| has_heard(state) || is_deaf(state)).await;
+        has_heard(&self.state.lock())
     }
 
     /// What one tier has of the wanted keys and may be used, by their places. A tier that answers in time is read to the end, however many keys

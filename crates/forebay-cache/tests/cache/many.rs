@@ -130,6 +130,42 @@ async fn a_key_that_hangs_ends_nobody_but_itself() {
     ));
 }
 
+/// Nor where the cache below has no room for all of them: what is in its memory is told, and room that strangers leave is made use of.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_room_below_holds_up_nobody() {
+    let source = |key: u64| async move {
+        match key {
+            0 => tokio::time::sleep(ms(3_000)).await,
+            9 => tokio::time::sleep(ms(100)).await,
+            _ => {}
+        }
+        Ok::<_, String>(Some(key))
+    };
+    let inner = Cache::builder(source).max_flights(2).build();
+    inner.get(&7).await.unwrap();
+    let outer = Cache::builder(inner.clone()).fetch_timeout(ms(2_000)).build();
+    let stranger = tokio::spawn(async move { inner.get(&9).await });
+    settle().await;
+    let began = tokio::time::Instant::now();
+    let many = tokio::spawn({
+        let outer = outer.clone();
+        async move { outer.get_many([0, 1, 7, 2]).await }
+    });
+    settle().await;
+    assert_eq!(outer.get(&7).await.unwrap(), Some(7));
+    assert_eq!(began.elapsed(), Duration::ZERO, "it was there");
+    assert_eq!(outer.get(&1).await.unwrap(), Some(1));
+    assert_eq!(outer.get(&2).await.unwrap(), Some(2));
+    assert!(
+        began.elapsed() <= ms(101),
+        "the stranger has ended: {:?}",
+        began.elapsed()
+    );
+    let is_there: Vec<bool> = many.await.unwrap().iter().map(Result::is_ok).collect();
+    assert_eq!(is_there, [false, true, true, true]);
+    stranger.await.unwrap().unwrap();
+}
+
 /// A caller's own keys that wait for room go as soon as any of those before them has landed, also where the first hangs.
 #[tokio::test(start_paused = true)]
 async fn room_that_any_key_leaves_is_the_next_ones() {

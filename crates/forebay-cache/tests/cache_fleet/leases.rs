@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use forebay_cache::tier::{Abilities, Grant, Kept, Lease, Put, Tier, TierError};
 use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
 
 fn fleet(redis: &Redis, database: &Database, count: usize, lease_for: Duration) -> Vec<Member> {
     let member = |_| {
@@ -76,9 +77,9 @@ async fn processes_that_fetch_one_after_another_share_the_work() {
     );
 }
 
-/// A lease that was granted when somebody else's was over, to one who has no turn yet, and runs out before the turn is there.
+/// To who had a turn, gave it back to wait for a lease's end, and is in line since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_that_runs_out_in_line_is_asked_for_anew() {
+async fn what_another_process_has_brought_meanwhile_is_not_fetched_when_the_turn_is_there() {
     let redis = Redis::start().unwrap();
     let database = Database::default();
     (1..9).for_each(|key| database.write(key, key));
@@ -92,25 +93,154 @@ async fn a_lease_that_runs_out_in_line_is_asked_for_anew() {
         .lease_many(&[1], ms(300), Grant::IfNobodyHasIt)
         .await;
     assert!(matches!(granted.unwrap()[..], [Lease::Granted(_)]));
-    let get = |member: &Member, key| {
-        let member = member.clone();
-        tokio::spawn(async move { assert_eq!(member.get(&key).await.unwrap(), Some(key)) })
-    };
-    let one = get(&first, 1);
+    let one = spawn_get(&first, 1);
     until("it is on its way", async || first.stats().flights == 1).await;
     database.take(ms(1_000));
     // It gives its turn back to wait for who has the lease.
-    let two = get(&first, 2);
+    let two = spawn_get(&first, 2);
     until("another has the turn", async || first.stats().fetches == 1).await;
     database.take(ms(1));
-    // The lease that it was granted when that was over runs out, too.
+    // It was its to fetch when that lease was over.
     tokio::time::sleep(ms(700)).await;
-    let other = get(&second, 1);
+    let other = spawn_get(&second, 1);
     for get in [one, two, other] {
         get.await.unwrap();
     }
     assert_eq!(first.stats().fetches, 1, "of the key 2");
     assert_eq!(database.fetches(), 2);
+}
+
+/// What was granted off its turn is given back by who gets in line, and begun by who can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_in_line_holds_no_lease() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    (1..9).for_each(|key| database.write(key, key));
+    let member = |limit: Option<usize>| {
+        let builder = database.cache().tier(tier(redis.address()));
+        let builder = builder.tier_settings(leasing(20 * SECOND));
+        match limit {
+            Some(limit) => builder.max_fetches(limit).build(),
+            None => builder.build(),
+        }
+    };
+    let (busy, idle) = (member(Some(1)), member(None));
+    let aside = tier(redis.address());
+    let [Lease::Granted(held)] = aside.lease_many(&[1], HOUR, Grant::IfNobodyHasIt).await.unwrap()[..] else {
+        panic!("nobody else has it");
+    };
+    let one = spawn_get(&busy, 1);
+    until("it is on its way", async || busy.stats().flights == 1).await;
+    database.take(10 * SECOND);
+    let two = spawn_get(&busy, 2);
+    until("another has the turn", async || busy.stats().fetches == 1).await;
+    database.take(ms(1));
+    let idles = spawn_get(&idle, 1);
+    aside.end_lease(&1, held).await.unwrap();
+    let began = Instant::now();
+    idles.await.unwrap();
+    assert!(began.elapsed() < 5 * SECOND, "{:?}", began.elapsed());
+    assert_eq!(idle.stats().fetches, 1);
+    [one, two].iter().for_each(JoinHandle::abort);
+}
+
+fn spawn_get(member: &Member, key: u64) -> JoinHandle<()> {
+    let member = member.clone();
+    tokio::spawn(async move { assert_eq!(member.get(&key).await.unwrap(), Some(key)) })
+}
+
+/// An expired copy there is looked at where the turn is, and what it was asked for keeps its place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_copy_costs_no_second_wait_in_line() {
+    let redis = Redis::start().unwrap();
+    let fetched = Arc::new(Mutex::new(Vec::new()));
+    let member = |fresh_for| {
+        let fetched = Arc::clone(&fetched);
+        let source = move |key: u64| {
+            let fetched = Arc::clone(&fetched);
+            async move {
+                fetched.lock().push(key);
+                tokio::time::sleep(ms(if key == 2 { 300 } else { 1 })).await;
+                Ok::<_, Infallible>(Some(key))
+            }
+        };
+        let builder = Cache::builder(source).fresh_for(fresh_for).stale_if_error_for(HOUR);
+        let builder = builder.max_fetches(1).tier(tier(redis.address()));
+        builder.tier_settings(leasing(5 * SECOND)).build()
+    };
+    let before = member(ms(1));
+    before.get(&1).await.unwrap();
+    before.settled().await;
+    tokio::time::sleep(ms(50)).await;
+    let later = member(ms(1));
+    let mut gets = Vec::new();
+    for key in [2, 1, 3] {
+        gets.push(spawn_get(&later, key));
+        until("it is on its way", async || later.stats().flights == gets.len() as u64).await;
+        tokio::time::sleep(ms(30)).await;
+    }
+    for get in gets {
+        get.await.unwrap();
+    }
+    assert_eq!(*fetched.lock(), [1, 2, 1, 3]);
+}
+
+/// However often somebody else gets the lease, who has waited for its time does not wait for another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_one_lease_after_another() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    (0..100).for_each(|key| database.write(key, key));
+    let lease_for = ms(100);
+    let builder = database
+        .cache()
+        .tier(tier(redis.address()))
+        .max_fetches(1)
+        .fresh_for(ms(1));
+    let member = builder.tier_settings(leasing(lease_for)).build();
+    // The line is never empty, and longer than a lease.
+    database.take(ms(20));
+    let others: Vec<_> = (10..20)
+        .map(|key| {
+            let member = member.clone();
+            tokio::spawn(async move {
+                loop {
+                    member.refresh(&key).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let aside = tier(redis.address());
+    let holder = tokio::spawn(async move {
+        loop {
+            aside.lease_many(&[1], HOUR, Grant::Anyway).await.unwrap();
+            tokio::time::sleep(ms(5)).await;
+        }
+    });
+    let began = Instant::now();
+    spawn_get(&member, 1).await.unwrap();
+    assert!(began.elapsed() < 5 * SECOND, "{:?}", began.elapsed());
+    others.iter().chain([&holder]).for_each(JoinHandle::abort);
+}
+
+/// A turn is not held for a tier that does not hear.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_away_is_not_waited_for_by_each_turn() {
+    let mut redis = Redis::start().unwrap();
+    let database = Database::default();
+    const KEYS: u64 = 200;
+    (0..KEYS).for_each(|key| database.write(key, key));
+    let builder = database.cache().tier(tier(redis.address())).max_fetches(2);
+    let member = builder.tier_settings(leasing(5 * SECOND)).build();
+    member.get_many(0..KEYS).await;
+    redis.kill9().unwrap();
+    (0..KEYS).for_each(|key| drop(member.invalidate(&key)));
+    let began = Instant::now();
+    let gets: Vec<_> = (0..KEYS).map(|key| spawn_get(&member, key)).collect();
+    for get in gets {
+        get.await.unwrap();
+    }
+    assert!(began.elapsed() < 4 * SECOND, "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -231,6 +361,7 @@ struct Refusing(Arc<Mutex<Given>>);
 
 #[derive(Default)]
 struct Given {
+    reads_take: Duration,
     granted: u64,
     ended: Vec<u64>,
 }
@@ -241,7 +372,11 @@ impl Tier<u64, u64> for Refusing {
     }
 
     fn get_many<'a>(&'a self, keys: &'a [u64]) -> BoxFuture<'a, Result<Vec<Option<Kept<u64>>>, TierError>> {
-        Box::pin(std::future::ready(Ok(vec![None; keys.len()])))
+        let time = self.0.lock().reads_take;
+        Box::pin(async move {
+            tokio::time::sleep(time).await;
+            Ok(vec![None; keys.len()])
+        })
     }
 
     fn put_many<'a>(&'a self, _: &'a [Put<u64, u64>]) -> BoxFuture<'a, Result<(), TierError>> {
@@ -302,4 +437,35 @@ async fn leases_of_values_that_the_tier_does_not_take_are_given_back() {
         given.ended == (1..=600).collect::<Vec<_>>()
     })
     .await;
+}
+
+/// Who leaves while tiers are asked leaves nothing in line.
+#[tokio::test(start_paused = true)]
+async fn what_nobody_waits_for_gets_in_no_line() {
+    let database = Database::default();
+    database.take(SECOND);
+    let slow = Refusing::default();
+    slow.0.lock().reads_take = ms(20);
+    let builder = database.cache().tier(slow).max_fetches(1);
+    let member = builder.tier_settings(leasing(HOUR)).build();
+    let turn = tokio::spawn({
+        let member = member.clone();
+        async move { member.get(&9).await }
+    });
+    tokio::time::sleep(ms(100)).await;
+    assert_eq!(database.fetches(), 1);
+    let gets: Vec<_> = (0..5)
+        .map(|key| {
+            let member = member.clone();
+            tokio::spawn(async move { member.get(&key).await })
+        })
+        .collect();
+    tokio::time::sleep(ms(10)).await;
+    assert_eq!((member.stats().in_flight, member.stats().in_line), (6, 0));
+    gets.iter().for_each(JoinHandle::abort);
+    tokio::time::sleep(ms(100)).await;
+    assert_eq!((member.stats().in_flight, member.stats().in_line), (1, 0));
+    assert_eq!(member.stats().called_off, 5);
+    turn.await.unwrap().unwrap();
+    assert_eq!(database.fetches(), 1);
 }
