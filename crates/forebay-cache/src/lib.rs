@@ -440,15 +440,9 @@ where
             }
         }
         drop(departure);
-        // If it is this caller's own keys that are too many, the next ones go when any flight has ended.
+        // If it is this caller's own keys that are too many, the next ones go when any flight has ended. Who has none in the air is refused.
         while !left.is_empty() {
             as_they_land.extend(in_order.drain(..).map(landed));
-            if as_they_land.is_empty() {
-                for (at, hash, key) in left.drain(..) {
-                    answered(at, core.refused(hash, &key));
-                }
-                break;
-            }
             let mut room = core.flights.wants_room();
             let mut departure = Departure::new(core);
             while let Some((at, hash, key)) = left.pop_front() {
@@ -462,6 +456,11 @@ where
                 }
             }
             drop(departure);
+            if as_they_land.is_empty() {
+                for (at, hash, key) in left.drain(..) {
+                    answered(at, core.refused(hash, &key));
+                }
+            }
             if !left.is_empty() {
                 tokio::select! {
                     landed = as_they_land.next() => {
