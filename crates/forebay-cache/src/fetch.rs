@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 use tracing::Instrument;
 
 use super::answer::State;
+use super::backplane::Listening;
 use super::clock::whole_ms;
 use super::core::Core;
 use super::error::CacheError;
@@ -92,6 +93,24 @@ where
         self.publish();
         self.listen();
         self.deliver();
+        if self.listening.as_ref().is_none_or(Listening::has_tried) {
+            return self.send_off(legs);
+        }
+        let Some(runtime) = self.runtime() else {
+            return self.strand(legs);
+        };
+        runtime.spawn(Arc::clone(self).when_it_hears(Travelling::new(self, legs)));
+    }
+
+    /// Sends them off when others are heard, so that what comes can be kept; or when that was tried.
+    async fn when_it_hears(self: Arc<Self>, mut travelling: Travelling<K, V, E>) {
+        if let Some(listening) = &self.listening {
+            listening.tried().await;
+        }
+        self.send_off(std::mem::take(&mut travelling.legs));
+    }
+
+    fn send_off(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
         let asks_tiers = || legs.iter().any(|leg| leg.by_tiers != ByTiers::No) || self.tiers.lease_for().is_some();
         if self.tiers.is_empty() || !asks_tiers() {
             return self.to_the_source(legs);

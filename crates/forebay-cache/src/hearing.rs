@@ -56,7 +56,16 @@ where
 {
     fn began_to_hear(&self) {
         self.source_hears_of_all();
-        let is_again = self.terms.news.since_ms() > 0;
+        let (now_ms, is_again) = (self.time.now(), self.terms.news.since_ms() > 0);
+        let begin = || self.terms.news.begin_at(now_ms);
+        if self
+            .listening
+            .as_ref()
+            .is_some_and(|listening| listening.began_first(begin))
+        {
+            // What flies has waited for that.
+            return;
+        }
         // What flies may have read before a change that was not heard.
         let (replaced, superseded) = self.flights.supersede_all(|| {
             self.terms.news.begin_at(self.time.now());

@@ -110,6 +110,42 @@ async fn what_another_process_has_brought_meanwhile_is_not_fetched_when_the_turn
     assert_eq!(database.fetches(), 2);
 }
 
+/// What is asked of caches that have just been built is fetched when they hear of one another, and kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_first_is_kept_and_fetched_once() {
+    let redis = Redis::start().unwrap();
+    let database = Database::default();
+    database.take(ms(50));
+    const KEYS: u64 = 50;
+    (0..5 * KEYS).for_each(|key| database.write(key, key));
+    let member = || {
+        let builder = database.cache().tier(tier(redis.address()));
+        let builder = builder.backplane(backplane(redis.address()), 5 * SECOND);
+        builder.tier_settings(leasing(5 * SECOND)).build()
+    };
+    for keys in (0..5 * KEYS).collect::<Vec<_>>().chunks(KEYS as usize) {
+        let members = [member(), member()];
+        let before = database.fetches();
+        for get in members.each_ref().map(|member| spawn_get(member, keys[0])) {
+            get.await.unwrap();
+        }
+        assert_eq!(database.fetches(), before + 1);
+        // Neither of these has heard.
+        let [one, another] = [member(), member()];
+        for got in one.get_many(keys.iter().copied()).await {
+            got.unwrap();
+        }
+        assert_eq!(database.fetches(), before + KEYS);
+        assert_eq!((one.stats().late_dropped, one.stats().entries), (0, KEYS));
+        one.settled().await;
+        for got in another.get_many(keys.iter().copied()).await {
+            got.unwrap();
+        }
+        assert_eq!(database.fetches(), before + KEYS);
+        assert_eq!(another.stats().entries, KEYS);
+    }
+}
+
 /// What was granted off its turn is given back by who gets in line, and begun by who can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_in_line_holds_no_lease() {

@@ -643,3 +643,60 @@ async fn who_listens_and_never_reads_holds_nobody_up() {
     };
     assert!(lost > 90_000, "{lost}");
 }
+
+/// Begins to listen after a time, if it does, and tells nothing then.
+struct Late(Option<Duration>);
+
+impl Backplane<u64> for Late {
+    fn send<'a>(&'a self, _: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, max_lag: Duration) -> BoxFuture<'a, TierError> {
+        Box::pin(async move {
+            match self.0 {
+                None => return TierError::failed("listen", "nobody is there"),
+                Some(time) => tokio::time::sleep(time).await,
+            }
+            ear.began();
+            loop {
+                ear.heard_up_to(ear.now());
+                tokio::time::sleep(max_lag / 8).await;
+            }
+        })
+    }
+}
+
+/// Until it hears others nothing is fetched, as it could be older than what they have changed meanwhile; and where it cannot hear them soon, that is fetched and
+/// not kept once it does.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_first_waits_for_the_ears_and_no_longer_than_is_stated() {
+    for (begins, waits, is_kept) in [
+        (Some(ms(0)), ms(0), true),
+        (Some(ms(40)), ms(40), true),
+        (Some(ms(400)), ms(250), false),
+        (None, ms(0), true),
+    ] {
+        let database = Database::default();
+        database.write(1, 10);
+        database.take(ms(300));
+        let member = database.cache().backplane(Late(begins), SECOND).build();
+        let began = tokio::time::Instant::now();
+        let get = {
+            let member = member.clone();
+            tokio::spawn(async move { member.get(&1).await })
+        };
+        while database.fetches() == 0 {
+            tokio::time::sleep(ms(1)).await;
+        }
+        let waited = began.elapsed();
+        assert!(waits <= waited && waited <= waits + ms(5), "{begins:?}: {waited:?}");
+        // The same flight, not one more that waits.
+        assert_eq!(get.await.unwrap().unwrap(), Some(10));
+        assert_eq!(member.stats().late_dropped, u64::from(!is_kept), "{begins:?}");
+        // Whoever comes then waits for nothing but the fetch.
+        let began = tokio::time::Instant::now();
+        member.get(&2).await.unwrap();
+        assert!(began.elapsed() <= ms(305), "{begins:?}");
+    }
+}
