@@ -115,6 +115,15 @@ impl Drop for WantsRoom<'_> {
     }
 }
 
+/// A flight has ended, which is told when this is dropped.
+struct TellsOfRoom<'a, K, F>(&'a Flights<K, F>);
+
+impl<K, F> Drop for TellsOfRoom<'_, K, F> {
+    fn drop(&mut self) {
+        self.0.room_is_left();
+    }
+}
+
 /// Flights that were taken out of the air, each with its key's hash.
 pub(super) type Superseded<F> = Vec<(u64, Arc<F>)>;
 
@@ -138,6 +147,15 @@ pub(super) enum Begun<F> {
     InTheAir,
     /// There are as many flights as there may be.
     Full,
+}
+
+impl<K, F> Flights<K, F> {
+    /// One has ended. No lock is held: the wakers are the executors' code, and may drop what comes back here.
+    fn room_is_left(&self) {
+        if self.wanting_room.load(Ordering::SeqCst) > 0 {
+            quietly(|| self.room.notify_waiters());
+        }
+    }
 }
 
 impl<K: Eq, F: Numbered> Flights<K, F> {
@@ -285,8 +303,10 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
 
     fn end<R>(&self, hash: u64, flight: &F, brings: bool, keep: impl FnOnce() -> R) -> Option<R> {
         let shard = self.shard(hash);
+        // Also where `keep` panics; behind the lock.
+        let _told = TellsOfRoom(self);
         let mut table = shard.table.lock();
-        self.leaves_room();
+        self.begun.fetch_sub(1, Ordering::SeqCst);
         let (newest, gone) = Self::take_one(&mut table, hash, flight, brings)?;
         let kept = newest.then(|| shard.keeping(keep));
         drop(table);
@@ -301,9 +321,10 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         if !abandon() {
             return false;
         }
-        self.leaves_room();
+        self.begun.fetch_sub(1, Ordering::SeqCst);
         let gone = Self::take_one(&mut table, hash, flight, false);
         drop(table);
+        self.room_is_left();
         quietly(|| drop(gone));
         true
     }
@@ -316,7 +337,9 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         if table.find(hash, flies).is_some() || !unwanted() {
             return false;
         }
-        self.leaves_room();
+        self.begun.fetch_sub(1, Ordering::SeqCst);
+        drop(table);
+        self.room_is_left();
         true
     }
 
@@ -389,14 +412,6 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         WantsRoom {
             wanting: &self.wanting_room,
             room,
-        }
-    }
-
-    fn leaves_room(&self) {
-        self.begun.fetch_sub(1, Ordering::SeqCst);
-        if self.wanting_room.load(Ordering::SeqCst) > 0 {
-            // The wakers are the executors' code.
-            quietly(|| self.room.notify_waiters());
         }
     }
 
@@ -628,5 +643,58 @@ mod tests {
         assert!(flights.abandon(HASH, &before, || true));
         assert_eq!(flights.land(HASH, &after, || ()), Some(()));
         assert_quiet(&flights);
+    }
+
+    /// Who is woken may drop what comes back here.
+    struct ComesBack {
+        flights: Flights<&'static str, Flight>,
+        wakes: AtomicUsize,
+    }
+
+    impl std::task::Wake for ComesBack {
+        fn wake(self: Arc<Self>) {
+            self.flights.keys();
+            self.wakes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn who_waits_for_room_is_woken_by_each_end_and_behind_its_lock() {
+        let (told, hears) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let back = Arc::new(ComesBack {
+                flights: flights(1, 3),
+                wakes: AtomicUsize::new(0),
+            });
+            let flights = &back.flights;
+            let ends: [&dyn Fn(&Flight); 4] = [
+                &|flight| assert_eq!(flights.land(HASH, flight, || ()), Some(())),
+                &|flight| assert_eq!(flights.fail(HASH, flight, || ()), Some(())),
+                &|flight| assert!(flights.abandon(HASH, flight, || true)),
+                &|flight| {
+                    flights.supersede(HASH, &"key", || ());
+                    assert!(flights.abandon_superseded(HASH, flight, || true));
+                },
+            ];
+            for (wakes, end) in ends.into_iter().enumerate() {
+                let flight = began(flights);
+                let mut wants = flights.wants_room();
+                let waker = std::task::Waker::from(Arc::clone(&back));
+                let mut left = Box::pin(wants.is_left());
+                let mut look = || {
+                    left.as_mut()
+                        .poll(&mut std::task::Context::from_waker(&waker))
+                        .is_ready()
+                };
+                assert!(!look());
+                end(&flight);
+                assert!(look());
+                assert_eq!(back.wakes.load(Ordering::SeqCst), wakes + 1);
+            }
+            told.send(()).unwrap();
+        });
+        hears
+            .recv_timeout(std::time::Duration::from_secs(20))
+            .expect("nobody waits for himself");
     }
 }

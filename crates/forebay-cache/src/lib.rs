@@ -387,6 +387,9 @@ where
     /// The outcomes of many keys, in the order asked for, duplicates and all. Where the source is a
     /// [`Loader`](forebay_batch::load::Loader), all that memory does not have is one fetch, up to the loader's own limit.
     ///
+    /// Where there are more than may be in the air (`max_flights`), the next go when some have landed. Those for which there is no room while none is
+    /// in the air for this call are refused, as a `get` is.
+    ///
     /// # Cancel safety
     ///
     /// As [`get`](Self::get), for all of them.

@@ -7,6 +7,7 @@
 
 use std::borrow::Borrow;
 use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -211,13 +212,24 @@ where
                     count(&self.counters.flights);
                     // The key first goes on its way: from there on the flight ends even if the clone panics.
                     begun.push(Leg::new(hash, key, &flight, ByTiers::Any));
-                    let key = begun.last().expect("just pushed").key.clone();
+                    let key = self.key_of(begun.last().expect("just pushed"));
                     let waiting = self.waiting(hash, key, flight, asked);
                     self.missed(hash, &waiting.key, false);
                     return Ok(waiting);
                 }
             }
         }
+    }
+
+    /// The key of a flight that was joined just now. If its clone panics, nobody waits for it after all.
+    fn key_of(&self, leg: &Leg<K, V, E>) -> K {
+        let key = catch_unwind(AssertUnwindSafe(|| leg.key.clone()));
+        key.unwrap_or_else(|panic| {
+            self.leave_line(leg.hash, &leg.flight, |flight| {
+                flight.leave();
+            });
+            resume_unwind(panic)
+        })
     }
 
     /// The end of a lookup for which there is no flight: what rescues from that.
@@ -290,7 +302,7 @@ where
         let mut departure = Departure::new(&self);
         // The key first goes on its way, as when boarding.
         departure.legs().push(Leg::new(hash, key, &flight, ByTiers::No));
-        let key = departure.legs()[0].key.clone();
+        let key = self.key_of(&departure.legs()[0]);
         drop(departure);
         let waiting = self.waiting(hash, key, flight, asked);
         let Ok(waits) = waits::wait(waiting.flight.id) else {

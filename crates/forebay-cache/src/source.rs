@@ -223,7 +223,8 @@ impl<V> IntoFetched for Fetched<V> {
 /// What a cache fetches from when it has nothing fresh.
 ///
 /// Implemented for async functions `Fn(K) -> Result<Option<V>, E>` (or of a [`Fetched`]), for [`Loader`], which gathers the keys that many flights
-/// want at about the same time into few fetches, and for [`Cache`](super::Cache).
+/// want at about the same time into few fetches, and for [`Cache`](super::Cache). A loader's values are kept as they are: for those with tags a function asks the
+/// loader, and returns [`Fetched`].
 ///
 /// A caller of a source (the cache) guarantees: it asks again only after the answer before it, or after `invalidate`.
 /// An implementation must: answer from data no older than its call, but for an age that it tells.

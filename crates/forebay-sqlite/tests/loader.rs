@@ -610,3 +610,31 @@ async fn what_a_row_panics_with_harms_no_other_reader() {
         assert_eq!(sqlite.query("SELECT 1", ()).await.unwrap().rows.len(), 1);
     }
 }
+
+/// What a type has not enough digits for is an error.
+#[tokio::test]
+async fn no_real_number_is_rounded() {
+    let database = Database::new(
+        "CREATE TABLE n (id INTEGER PRIMARY KEY, x); \
+         INSERT INTO n VALUES (1, 0.5), (2, 0.1), (3, 1e300), (4, 16777217), (5, 16777216), (6, 9007199254740993), (7, 9007199254740992)",
+    );
+    const SQL: &str = "SELECT x FROM n WHERE id = ?1";
+    let small: Vec<Result<Option<f32>, String>> = load(&database, SQL, (1..8_u64).collect()).await;
+    let fit: Vec<Option<f32>> = small.into_iter().map(|read| read.ok().flatten()).collect();
+    assert_eq!(
+        fit,
+        [
+            Some(0.5),
+            None,
+            None,
+            None,
+            Some(16_777_216.0),
+            None,
+            Some(9_007_199_254_740_992.0)
+        ]
+    );
+    let large: Vec<Result<Option<f64>, String>> = load(&database, SQL, (1..8_u64).collect()).await;
+    let fit: Vec<bool> = large.iter().map(Result::is_ok).collect();
+    assert_eq!(fit, [true, true, true, true, true, false, true]);
+    assert!(large[5].as_ref().unwrap_err().contains("a real number of this size"));
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::moment;
+use crate::rows::real::{exact, narrow};
 use crate::{ReadError, Value};
 
 /// It is not what was asked for.
@@ -123,19 +124,6 @@ lists!(
     Option<f64>,
     Option<String>
 );
-
-/// A column may hold a whole number where others are not: SQLite's, for one.
-fn exact(integer: i64) -> Option<f64> {
-    const EXACT_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
-    #[allow(clippy::cast_precision_loss, reason = "it has no more digits than are kept")]
-    (integer.unsigned_abs() <= EXACT_MAX).then_some(integer as f64)
-}
-
-fn narrow(real: f64) -> Option<f32> {
-    #[allow(clippy::cast_possible_truncation, reason = "what is lost is looked for")]
-    let narrow = real as f32;
-    (real.is_nan() || f64::from(narrow).to_bits() == real.to_bits()).then_some(narrow)
-}
 
 fn only(text: &str) -> Option<char> {
     let mut characters = text.chars();

@@ -47,7 +47,7 @@ use crate::Value;
     message = "`{Self}` cannot be among the parameters of a statement, nor a key",
     label = "no value, and no list of parameters",
     note = "what can be: numbers, text, bytes, `SystemTime`, `Option`s and lists of them; several as a tuple of at most 12, more as a \
-            `Vec<Value>`; none as `()`",
+            `Vec<Value>`; none as `()`; a type of another crate as what it becomes: seconds of a `Duration`, text of a `u128`",
     note = "types of `jiff`, `chrono`, `uuid` and `serde_json` can be with Forebay's feature of that name",
     note = "for a type of your own write `impl IntoValue for {Self} {{ fn into_value(self) -> Value {{ self.0.into_value() }} }}`"
 )]

@@ -10,6 +10,7 @@
 //! Knows nothing of keys and databases.
 
 mod misfit;
+pub mod real;
 pub mod row;
 pub mod system_time;
 
@@ -201,6 +202,21 @@ impl<'de> Deserializer<'de> for Cell {
         self.deserialize_string(visitor)
     }
 
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.value {
+            Value::Real(real) => real::show_f32(real, visitor),
+            Value::Integer(integer) => real::show_integer_as_f32(integer, visitor),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.value {
+            Value::Integer(integer) => real::show_integer_as_f64(integer, visitor),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match &self.value {
             Value::Blob(bytes) => visitor.visit_seq(SeqDeserializer::new(bytes.iter().copied())),
@@ -269,7 +285,7 @@ impl<'de> Deserializer<'de> for Cell {
 
     forward_to_deserialize_any! {
         <V: Visitor<'de>>
-        i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char bytes byte_buf unit unit_struct identifier ignored_any
+        i8 i16 i32 i64 u8 u16 u32 u64 char bytes byte_buf unit unit_struct identifier ignored_any
     }
 }
 

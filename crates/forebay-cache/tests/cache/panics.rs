@@ -383,6 +383,36 @@ async fn a_panic_of_a_keys_clone_harms_no_neighbour_in_line() {
     assert!(harmless > 0, "all clones that there are were tried");
 }
 
+/// Nobody waits for what its reader could not wait for.
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_keys_clone_leaves_nothing_in_line() {
+    quiet();
+    let mut panics = 0;
+    for clones in 0..8 {
+        let cache = Cache::builder(|_: BadKey| std::future::pending::<Result<Option<u64>, String>>())
+            .max_fetches(1)
+            .build();
+        let get = |key: u64, clones_left: usize| {
+            let key = BadKey {
+                key,
+                clones_left: Arc::new(AtomicUsize::new(clones_left)),
+            };
+            let cache = cache.clone();
+            tokio::spawn(async move { cache.get(&key).await })
+        };
+        let _holds_the_turn = get(9, usize::MAX);
+        settle().await;
+        let bad = get(1, clones);
+        settle().await;
+        if bad.is_finished() {
+            panics += 1;
+            let stats = cache.stats();
+            assert_eq!((stats.in_flight, stats.in_line), (1, 0), "after {clones} clones");
+        }
+    }
+    assert!(panics > 0, "some were in vain");
+}
+
 /// The entry that goes is neither there nor gone when its key is cloned for those who listen.
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_clone_of_an_evicted_key_leaves_its_place_to_others() {

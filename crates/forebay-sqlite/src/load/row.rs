@@ -12,7 +12,7 @@ use serde::{Deserializer, forward_to_deserialize_any};
 
 use forebay_write::ReadError;
 use forebay_write::rows::row::{self, Misfit};
-use forebay_write::rows::system_time;
+use forebay_write::rows::{real, system_time};
 
 /// Reads one row.
 pub(super) fn deserialize<V: DeserializeOwned>(row: &Row<'_>) -> Result<V, ReadError> {
@@ -80,6 +80,21 @@ impl<'r> Deserializer<'r> for Column<'r> {
         }
     }
 
+    fn deserialize_f32<V: Visitor<'r>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.0 {
+            ValueRef::Real(real) => real::show_f32(real, visitor),
+            ValueRef::Integer(integer) => real::show_integer_as_f32(integer, visitor),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_f64<V: Visitor<'r>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.0 {
+            ValueRef::Integer(integer) => real::show_integer_as_f64(integer, visitor),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_option<V: Visitor<'r>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match self.0 {
             ValueRef::Null => visitor.visit_none(),
@@ -136,7 +151,7 @@ impl<'r> Deserializer<'r> for Column<'r> {
 
     forward_to_deserialize_any! {
         <V: Visitor<'r>>
-        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 char str string bytes byte_buf unit unit_struct
         tuple_struct map identifier ignored_any
     }
 }

@@ -168,3 +168,49 @@ fn rows_are_read_first_or_all() {
     assert_eq!(two().first::<i64>(), Ok(Some(1)), "further rows are not read");
     assert!(matches!(two().all::<i64>(), Err(ReadError::Row { .. })));
 }
+
+/// As where a value is taken by `TryFrom`: see there.
+#[test]
+fn no_real_number_is_rounded() {
+    for real in [
+        0.5,
+        -0.0,
+        f64::INFINITY,
+        f64::from(0.1_f32),
+        f64::from(f32::MAX),
+        0.1,
+        1e300,
+        16_777_217.0,
+        1.0 / 3.0,
+    ] {
+        let narrow = f32::try_from(Value::Real(real)).ok();
+        assert_eq!(
+            one::<f32>(real).ok().map(f32::to_bits),
+            narrow.map(f32::to_bits),
+            "{real}"
+        );
+        assert_eq!(one::<f64>(real), Ok(real));
+    }
+    assert!(one::<f32>(f64::NAN).is_ok_and(f32::is_nan));
+    for integer in [
+        0,
+        -7,
+        1 << 24,
+        (1 << 24) + 1,
+        1 << 53,
+        (1 << 53) + 1,
+        i64::MAX,
+        i64::MIN + 1,
+    ] {
+        let value = || Value::Integer(integer);
+        assert_eq!(one::<f32>(value()).ok(), f32::try_from(value()).ok(), "{integer}");
+        assert_eq!(one::<f64>(value()).ok(), f64::try_from(value()).ok(), "{integer}");
+        assert_eq!(
+            one::<Option<f64>>(value()).ok().flatten(),
+            f64::try_from(value()).ok(),
+            "{integer}"
+        );
+    }
+    assert!(one::<f32>(0.1).unwrap_err().contains("a real number of this size"));
+    assert!(one::<f32>("0.5").is_err());
+}
