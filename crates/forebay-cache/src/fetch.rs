@@ -5,7 +5,7 @@
 //!   shuts down), every flight on it ends with an outcome, and its turn is given back.
 //! - Flights that depart together ask the tiers in one go; and the source too, where it gathers.
 //! - Where a tier arranges that one process fetches for all, the flights of the others land with what that one brings; if it brings nothing
-//!   within its time, they ask the source themselves. Who waits in line, or for others, keeps no other process from a key longer than its time.
+//!   within its time, they ask the source themselves. Who waits in line, or for others, keeps no other process from a key.
 //! - What comes is kept only if nobody wrote meanwhile, with the age that it has: counted from the beginning of its fetch, as
 //!   HTTP caches count it (RFC 9111, section 4.2.3).
 

@@ -118,7 +118,7 @@ impl State {
                 b'E' if !is_visible => return Err(End::Settings),
                 b't' if here == frame.length => {
                     if let Some(Note::Describes { statement, .. }) = server.replies.note() {
-                        statement.is_described(b't', &bytes[HEADER_BYTES..here]);
+                        statement.learn_description(b't', &bytes[HEADER_BYTES..here]);
                     }
                 }
                 b'E' => {
@@ -218,13 +218,13 @@ impl State {
                     }
                 }
                 Some(Note::Describes { statement, .. }) if here == frame.length => {
-                    statement.is_described(frame.tag, &server.input[at - here + HEADER_BYTES..at]);
+                    statement.learn_description(frame.tag, &server.input[at - here + HEADER_BYTES..at]);
                 }
                 Some(Note::Binds {
                     statement,
                     schema_changes,
                     ..
-                }) => statement.holds_at(schema_changes),
+                }) => statement.has_held_at(schema_changes),
                 Some(Note::Proves {
                     statement,
                     schema_changes,

@@ -265,7 +265,7 @@ impl Statement {
     }
 
     /// The server describes it by this message, to whom it was prepared for then.
-    pub(crate) fn is_described(&self, tag: u8, body: &[u8]) {
+    pub(crate) fn learn_description(&self, tag: u8, body: &[u8]) {
         // What was there before was first.
         match tag {
             b't' => drop(self.described.types.set(body.into())),
@@ -297,7 +297,7 @@ impl Statement {
     }
 
     /// They are the same, after so many changes.
-    pub(crate) fn holds_at(&self, schema_changes: u64) {
+    pub(crate) fn has_held_at(&self, schema_changes: u64) {
         self.described.holds_at.fetch_max(schema_changes, Relaxed);
     }
 

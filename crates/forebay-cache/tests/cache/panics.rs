@@ -305,6 +305,13 @@ struct BadKey {
     clones_left: Arc<AtomicUsize>,
 }
 
+impl BadKey {
+    fn new(key: u64, clones_left: usize) -> Self {
+        let clones_left = Arc::new(AtomicUsize::new(clones_left));
+        Self { key, clones_left }
+    }
+}
+
 impl PartialEq for BadKey {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
@@ -349,10 +356,7 @@ async fn a_panic_of_a_keys_clone_harms_no_neighbour_in_line() {
         .max_fetches(1)
         .build();
         let get = |key: u64, clones_left: usize| {
-            let key = BadKey {
-                key,
-                clones_left: Arc::new(AtomicUsize::new(clones_left)),
-            };
+            let key = BadKey::new(key, clones_left);
             let cache = cache.clone();
             tokio::spawn(async move { cache.get(&key).await })
         };
@@ -393,10 +397,7 @@ async fn a_panic_of_a_keys_clone_leaves_nothing_in_line() {
             .max_fetches(1)
             .build();
         let get = |key: u64, clones_left: usize| {
-            let key = BadKey {
-                key,
-                clones_left: Arc::new(AtomicUsize::new(clones_left)),
-            };
+            let key = BadKey::new(key, clones_left);
             let cache = cache.clone();
             tokio::spawn(async move { cache.get(&key).await })
         };
