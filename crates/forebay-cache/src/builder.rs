@@ -362,6 +362,8 @@ where
     /// A tier that is not shared, a file, makes no warm start beside it: what others have changed while this process was not there is not known,
     /// so its copies are not used once others are heard.
     ///
+    /// It takes a runtime with time (`enable_time`), in which it pauses between two attempts to listen.
+    ///
     /// # Panics
     ///
     /// When `max_lag` is less than 10 ms: clocks are not finer.

@@ -114,7 +114,7 @@ where
     ) -> Record<V> {
         let record = Record::new(value, fetched_at_ms, jitter_seed(hash, fetched_at_ms));
         let Some(details) = details else { return record };
-        let tagged = (!details.tags.is_empty()).then(|| Arc::new(self.tags.tagged(&details.tags, since)));
+        let tagged = (!details.tags.is_empty()).then(|| self.tags.tagged(&details.tags, since));
         let details = details.without_tags();
         if details.is_none() && tagged.is_none() {
             return record;

@@ -34,6 +34,7 @@ use super::metrics;
 use super::record::{Record, Staleness};
 use super::source::{Known, Outcome};
 use super::stats::count;
+use super::tags::Tagged;
 use super::tier::{Before, CENTURY, Found, Grant, Kept, Whose};
 use super::trip::{ByTiers, Lease, Leg, Trip};
 use super::turns::Turns;
@@ -494,7 +495,7 @@ where
         let mut entry = Some((owned, record));
         let kept = || {
             // A tag of it may have been invalidated meanwhile: then it is for those who waited.
-            let holds = || landed.tagged.as_ref().is_none_or(|tagged| tagged.holds());
+            let holds = || landed.tagged.as_ref().is_none_or(Tagged::holds);
             self.flights.land(*hash, flight, || {
                 if !holds() {
                     // What is known may still be served, of other tags.

@@ -6,8 +6,8 @@
 //! Does not know sources, keys or other flights, of the same key neither.
 
 use std::pin::pin;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 
@@ -29,7 +29,7 @@ pub(super) struct Landed<V> {
     /// `Fetched`, or `Stale` where a tier had nothing better.
     pub(super) state: State,
     /// Its tags.
-    pub(super) tagged: Option<Arc<Tagged>>,
+    pub(super) tagged: Option<Tagged>,
 }
 
 pub(super) type Outcome<V, E> = Result<Landed<V>, CacheError<E>>;

@@ -207,15 +207,17 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let flight = match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
             Place::Occupied(place) => {
                 let entry = place.into_mut();
-                let promising = entry.promising();
-                let are_enough = entry.flights.len() >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max;
-                if promising > 0 && are_enough {
-                    let flight = Arc::clone(entry.flights.last().expect("there is one that is promising"));
+                let is_promised = entry.promising() > 0;
+                let begun = match is_promised && entry.flights.len() >= self.per_key {
+                    true => None,
+                    false => self.begin(begin),
+                };
+                let Some(flight) = begun else {
+                    let Some(flight) = entry.flights.last().filter(|_| is_promised).cloned() else {
+                        return Boarded::Full;
+                    };
                     join(&flight);
                     return Boarded::Joined(flight);
-                }
-                let Some(flight) = self.begin(begin) else {
-                    return Boarded::Full;
                 };
                 entry.flights.push(Arc::clone(&flight));
                 flight
@@ -531,6 +533,18 @@ mod tests {
         assert!(matches!(flights.begin_if_none(HASH, &"other", Flight), Begun::New(_)));
         assert_eq!(flights.land(HASH, &flight, || ()), Some(()));
         assert_eq!((flights.begun(), flights.keys()), (1, vec!["other"]));
+    }
+
+    /// A flight of one's own key is there for who cannot begin one more.
+    #[test]
+    fn at_the_bound_a_reader_joins_where_there_is_something_to_join() {
+        let flights = flights(2, 1);
+        let flight = began(&flights);
+        let joined = board(&flights, flights.kept(HASH));
+        assert!(matches!(joined, Boarded::Joined(joined) if Arc::ptr_eq(&flight, &joined)));
+        let other = flights.board(HASH, &"other", flights.kept(HASH), Flight, |_| {});
+        assert!(matches!(other, Boarded::Full));
+        assert_eq!(flights.begun(), 1);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashTable;
 use parking_lot::Mutex;
+use triomphe::ThinArc;
 
 /// Each has a lock of its own.
 const PARTS: usize = 256;
@@ -34,25 +35,20 @@ pub(super) struct Tags {
 
 /// Some of the tags, by their hashes.
 struct Part {
-    known: HashTable<Arc<Tag>>,
+    known: HashTable<Tag>,
     /// When a tag that is forgotten was last invalidated.
     forgotten: u64,
     /// When there are so many, it is time to forget some.
     forgets_at: usize,
 }
 
-#[derive(Debug)]
-struct Tag {
-    name: Arc<str>,
-    invalidated_at: AtomicU64,
-}
+/// A tag: when it was last invalidated, and its name. A handle to what all who carry it share, in one piece, as there may be millions.
+#[derive(Clone, Debug)]
+struct Tag(ThinArc<AtomicU64, u8>);
 
-/// The tags of an entry, and since when it is known.
-#[derive(Debug)]
-pub(super) struct Tagged {
-    tags: Box<[Arc<Tag>]>,
-    since: u64,
-}
+/// The tags of an entry, and since when it is known. Clones are handles to the same.
+#[derive(Clone, Debug)]
+pub(super) struct Tagged(ThinArc<u64, Tag>);
 
 impl Tags {
     pub(super) fn new() -> Self {
@@ -64,11 +60,11 @@ impl Tags {
     }
 
     /// The one of this name.
-    fn with<R>(&self, name: &str, shared: impl FnOnce() -> Arc<str>, with: impl FnOnce(&Arc<Tag>) -> R) -> R {
-        let hash = self.hasher.hash_one(name);
+    fn with<R>(&self, name: &str, with: impl FnOnce(&Tag) -> R) -> R {
+        let hash = self.hasher.hash_one(name.as_bytes());
         // The table goes by the upper bits and the lowest.
         let mut part = self.parts[(hash >> 32) as usize % PARTS].lock();
-        with(&part.tag(name, hash, shared, &self.hasher))
+        with(&part.tag(name, hash, &self.hasher))
     }
 
     /// The present moment. What is fetched from now on knows of all that was invalidated before.
@@ -78,22 +74,17 @@ impl Tags {
 
     /// What an entry with these tags remembers, whose fetch began at that moment.
     pub(super) fn tagged(&self, names: &[Arc<str>], since: u64) -> Tagged {
-        let tag = |name: &Arc<str>| self.with(name, || Arc::clone(name), Arc::clone);
-        let tags = names.iter().map(tag).collect();
-        Tagged { tags, since }
+        let tags = names.iter().map(|name| self.with(name, Tag::clone));
+        Tagged(ThinArc::from_header_and_iter(since, tags))
     }
 
     /// What has this tag and is known now does not hold any more.
     pub(super) fn invalidate(&self, name: &str) {
-        self.with(
-            name,
-            || name.into(),
-            |tag| {
-                // Under the lock, so that of one tag the later moment is written later.
-                let moment = self.now.fetch_add(1, Ordering::AcqRel) + 1;
-                tag.invalidated_at.store(moment, Ordering::Release);
-            },
-        );
+        self.with(name, |tag| {
+            // Under the lock, so that of one tag the later moment is written later.
+            let moment = self.now.fetch_add(1, Ordering::AcqRel) + 1;
+            tag.invalidated_at().store(moment, Ordering::Release);
+        });
     }
 
     /// How many are remembered.
@@ -112,19 +103,16 @@ impl Part {
         }
     }
 
-    fn tag(&mut self, name: &str, hash: u64, shared: impl FnOnce() -> Arc<str>, hasher: &RandomState) -> Arc<Tag> {
-        if let Some(tag) = self.known.find(hash, |tag| *tag.name == *name) {
-            return Arc::clone(tag);
+    fn tag(&mut self, name: &str, hash: u64, hasher: &RandomState) -> Tag {
+        if let Some(tag) = self.known.find(hash, |tag| tag.name() == name.as_bytes()) {
+            return tag.clone();
         }
         if self.known.len() >= self.forgets_at {
             self.forget(hasher);
         }
-        let tag = Arc::new(Tag {
-            name: shared(),
-            invalidated_at: AtomicU64::new(self.forgotten),
-        });
-        let hash_of = |tag: &Arc<Tag>| hasher.hash_one(&*tag.name);
-        self.known.insert_unique(hash, Arc::clone(&tag), hash_of);
+        let tag = Tag::new(name, self.forgotten);
+        self.known
+            .insert_unique(hash, tag.clone(), |tag| hasher.hash_one(tag.name()));
         tag
     }
 
@@ -132,33 +120,61 @@ impl Part {
     fn forget(&mut self, hasher: &RandomState) {
         let forgotten = &mut self.forgotten;
         self.known.retain(|tag| {
-            let carried = Arc::strong_count(tag) > 1;
+            let carried = tag.is_carried();
             if !carried {
-                *forgotten = (*forgotten).max(tag.invalidated_at.load(Ordering::Relaxed));
+                *forgotten = (*forgotten).max(tag.invalidated_at().load(Ordering::Relaxed));
             }
             carried
         });
         self.forgets_at = FORGETS_FROM.max(2 * self.known.len());
-        self.known.shrink_to(self.forgets_at, |tag| hasher.hash_one(&*tag.name));
+        self.known.shrink_to(self.forgets_at, |tag| hasher.hash_one(tag.name()));
+    }
+}
+
+impl Tag {
+    fn new(name: &str, invalidated_at: u64) -> Self {
+        Self(ThinArc::from_header_and_slice(
+            AtomicU64::new(invalidated_at),
+            name.as_bytes(),
+        ))
+    }
+
+    fn invalidated_at(&self) -> &AtomicU64 {
+        &self.0.header.header
+    }
+
+    /// In UTF-8.
+    fn name(&self) -> &[u8] {
+        &self.0.slice
+    }
+
+    /// Whether there are handles to it beside this one.
+    fn is_carried(&self) -> bool {
+        ThinArc::strong_count(&self.0) > 1
     }
 }
 
 impl Tagged {
+    fn since(&self) -> u64 {
+        self.0.header.header
+    }
+
     /// Whether none of the tags was invalidated since.
     pub(super) fn holds(&self) -> bool {
-        let holds = |tag: &Arc<Tag>| tag.invalidated_at.load(Ordering::Acquire) <= self.since;
-        self.tags.iter().all(holds)
+        let holds = |tag: &Tag| tag.invalidated_at().load(Ordering::Acquire) <= self.since();
+        self.0.slice.iter().all(holds)
     }
 
     /// What they are called.
     pub(super) fn names(&self) -> Vec<Arc<str>> {
-        self.tags.iter().map(|tag| Arc::clone(&tag.name)).collect()
+        let name = |tag: &Tag| std::str::from_utf8(tag.name()).expect("made of a str").into();
+        self.0.slice.iter().map(name).collect()
     }
 
     /// Whether it holds for somebody who asked at that moment, before it had come: as far as can be told, it was not invalidated between its
     /// fetch's beginning and then.
     pub(super) fn held_at(&self, moment: u64) -> bool {
-        moment <= self.since || self.holds()
+        moment <= self.since() || self.holds()
     }
 }
 

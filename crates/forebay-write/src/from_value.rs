@@ -74,9 +74,11 @@ integers!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 
 taken! {
     bool, "0 or 1": Value::Integer(0) => Some(false), Value::Integer(1) => Some(true);
-    f64, "a real number": Value::Real(real) => Some(*real), Value::Integer(integer) => exact(*integer);
+    f64, "a real number": Value::Real(real) => Some(*real), Value::Integer(integer) => exact(*integer),
+        Value::Unsigned(integer) => exact(*integer);
     f32, "a real number of this size": Value::Real(real) => narrow(*real),
-        Value::Integer(integer) => exact(*integer).and_then(narrow);
+        Value::Integer(integer) => exact(*integer).and_then(narrow),
+        Value::Unsigned(integer) => exact(*integer).and_then(narrow);
     String, "text": Value::Text(text) => Some(text.clone());
     Box<str>, "text": Value::Text(text) => Some(text.as_str().into());
     Arc<str>, "text": Value::Text(text) => Some(text.as_str().into());

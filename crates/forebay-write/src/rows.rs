@@ -206,6 +206,7 @@ impl<'de> Deserializer<'de> for Cell {
         match self.value {
             Value::Real(real) => real::show_f32(real, visitor),
             Value::Integer(integer) => real::show_integer_as_f32(integer, visitor),
+            Value::Unsigned(integer) => real::show_integer_as_f32(integer, visitor),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -213,6 +214,7 @@ impl<'de> Deserializer<'de> for Cell {
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match self.value {
             Value::Integer(integer) => real::show_integer_as_f64(integer, visitor),
+            Value::Unsigned(integer) => real::show_integer_as_f64(integer, visitor),
             _ => self.deserialize_any(visitor),
         }
     }

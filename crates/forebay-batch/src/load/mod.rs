@@ -3,7 +3,8 @@
 //! Promises:
 //! - `load(key)` ends with the key's own outcome: its value, `None` if the source has none, its own error, or the error of the
 //!   fetch that it shared. Nobody else's, also when the fetch panics, hangs past its limit or miscounts.
-//! - Equal keys are fetched once: in line or in flight, a key is joined, also when its first caller was cancelled. When n
+//! - Equal keys are fetched once: in line or in flight, a key is joined, also when its first caller was cancelled; by loads
+//!   that are made inside of a fetch in line alone, so that none waits for itself. When n
 //!   distinct keys are pending together, exactly ⌈n / max_items⌉ fetches run, whichever threads they come from.
 //! - A key that only cancelled callers wanted is not fetched, unless its fetch has begun.
 //! - No memory: once answered, the next load fetches again. A [`Scope`] remembers, for one request.

@@ -130,7 +130,8 @@ async fn listen<K: Send + Sync + 'static, H: Hearing<K>>(
     let mut pause = PAUSES.0;
     while ear.hearing.strong_count() > 0 {
         let began = tokio::time::Instant::now();
-        let listening = carrier.backplane.listen(&ear, carrier.max_lag);
+        // Called inside of it, for the call itself may panic, too.
+        let listening = async { carrier.backplane.listen(&ear, carrier.max_lag).await };
         match AssertUnwindSafe(listening).catch_unwind().await {
             Ok(error) => tracing::debug!(%error, "other processes' changes are not heard"),
             Err(_) => tracing::debug!("the backplane panicked"),

@@ -170,6 +170,7 @@ impl<V> Drop for Compact<V> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
     use std::sync::Arc;
 
     use super::*;
@@ -189,7 +190,7 @@ mod tests {
             let mut record = Compact::new(Some(Arc::clone(&value)), TIME);
             let none = Compact::<Arc<u64>>::new(None, TIME);
             if rare {
-                record.more_mut().learnt_ms = Some(3);
+                record.more_mut().learnt_ms = NonZeroU64::new(3);
                 none.rare_or_new();
             }
             assert_eq!(
@@ -200,7 +201,10 @@ mod tests {
             assert_eq!(none.time() >> TIME_SHIFT, TIME);
             record.mark();
             assert_eq!((record.time() >> TIME_SHIFT, record.time() & MARKED), (TIME, MARKED));
-            assert_eq!(record.rare().map(|rare| rare.more.learnt_ms), rare.then_some(Some(3)));
+            assert_eq!(
+                record.rare().map(|rare| rare.more.learnt_ms),
+                rare.then_some(NonZeroU64::new(3))
+            );
             drop((record, none));
             assert_eq!(Arc::strong_count(&value), 1);
         }

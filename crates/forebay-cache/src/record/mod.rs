@@ -9,7 +9,7 @@
 mod compact;
 mod more;
 
-use std::sync::Arc;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -190,7 +190,7 @@ impl<V> Record<V> {
     /// The same entry, learnt at that moment (ms) though it was fetched before.
     pub(super) fn learnt_at(mut self, learnt_ms: u64) -> Self {
         if learnt_ms > self.fetched_at_ms() {
-            self.0.more_mut().learnt_ms = Some(learnt_ms);
+            self.0.more_mut().learnt_ms = NonZeroU64::new(learnt_ms);
         }
         self
     }
@@ -208,7 +208,7 @@ impl<V> Record<V> {
     /// When it was learnt (ms).
     pub(super) fn learnt_at_ms(&self) -> u64 {
         let learnt_ms = self.more().and_then(|more| more.learnt_ms);
-        learnt_ms.unwrap_or_else(|| self.fetched_at_ms())
+        learnt_ms.map_or_else(|| self.fetched_at_ms(), NonZeroU64::get)
     }
 
     /// What was said of it but for its tags.
@@ -219,7 +219,7 @@ impl<V> Record<V> {
     /// What was said of it.
     pub(super) fn details(&self) -> Details {
         let untagged = self.untagged().cloned().unwrap_or_default();
-        let tags = self.tagged().map(|tagged| tagged.names());
+        let tags = self.tagged().map(Tagged::names);
         untagged.with_tags(tags.unwrap_or_default())
     }
 
@@ -229,13 +229,13 @@ impl<V> Record<V> {
     }
 
     /// Its tags.
-    pub(super) fn tagged(&self) -> Option<&Arc<Tagged>> {
+    pub(super) fn tagged(&self) -> Option<&Tagged> {
         self.more()?.tagged.as_ref()
     }
 
     /// Whether none of its tags was invalidated.
     pub(super) fn holds(&self) -> bool {
-        self.tagged().is_none_or(|tagged| tagged.holds())
+        self.tagged().is_none_or(Tagged::holds)
     }
 
     pub(super) fn fetched_at_ms(&self) -> u64 {

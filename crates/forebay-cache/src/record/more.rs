@@ -1,5 +1,6 @@
 //! What few entries have beside a value and its time.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::super::details::Details;
@@ -11,7 +12,7 @@ pub(in super::super) struct More {
     /// What was said of it but for its tags.
     pub(in super::super) details: Option<Arc<Details>>,
     /// Its tags.
-    pub(in super::super) tagged: Option<Arc<Tagged>>,
+    pub(in super::super) tagged: Option<Tagged>,
     /// When it was learnt (ms), where that is not when it was fetched: from a tier.
-    pub(in super::super) learnt_ms: Option<u64>,
+    pub(in super::super) learnt_ms: Option<NonZeroU64>,
 }

@@ -1,6 +1,6 @@
 //! Writes while the tier is away: the old value is never served again by whoever wrote, and the tier is told when it is back.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use forebay_cache::Fetched;
 use forebay_cache::backplane::{Backplane, Change, Ear};
@@ -152,6 +152,38 @@ impl Backplane<u64> for Others {
             TierError::failed("listen", "cut off")
         })
     }
+}
+
+/// The call itself may panic, before there is a future of it.
+#[tokio::test(start_paused = true)]
+async fn a_backplane_that_panics_is_listened_to_again() {
+    struct Panics(Arc<AtomicU32>);
+
+    impl Backplane<u64> for Panics {
+        fn send<'a>(&'a self, _: &'a [Change<u64>]) -> BoxFuture<'a, Result<(), TierError>> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn listen<'a>(&'a self, ear: &'a dyn Ear<u64>, _: Duration) -> BoxFuture<'a, TierError> {
+            assert!(self.0.fetch_add(1, SeqCst) == 3, "as asked");
+            Box::pin(async move {
+                ear.began();
+                std::future::pending().await
+            })
+        }
+    }
+
+    let (database, calls) = (Database::open().with(7, 70), Arc::<AtomicU32>::default());
+    let cache = database.cache(Fake::shared("shared"));
+    let cache = cache.backplane(Panics(Arc::clone(&calls)), 20 * HOUR).build();
+    let begun = tokio::time::Instant::now();
+    assert_eq!(value(&cache, 7).await, Some(70));
+    assert!(
+        begun.elapsed() < ms(250),
+        "it is waited for as long as it may come to something"
+    );
+    tokio::time::sleep(secs(5)).await;
+    assert_eq!(calls.load(SeqCst), 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,8 +9,9 @@ use super::row::Misfit;
 const OF_THIS_SIZE: &&str = &"a real number of this size";
 
 /// A column may hold a whole number where others are not: SQLite's, for one.
-pub(crate) fn exact(integer: i64) -> Option<f64> {
-    const EXACT_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
+pub(crate) fn exact(integer: impl Into<i128>) -> Option<f64> {
+    const EXACT_MAX: u128 = 1 << f64::MANTISSA_DIGITS;
+    let integer = integer.into();
     #[allow(clippy::cast_precision_loss, reason = "it has no more digits than are kept")]
     (integer.unsigned_abs() <= EXACT_MAX).then_some(integer as f64)
 }
@@ -36,10 +37,11 @@ pub fn show_f32<'de, V: Visitor<'de>>(real: f64, visitor: V) -> Result<V::Value,
 ///
 /// # Errors
 /// When it would be rounded.
-pub fn show_integer_as_f32<'de, V: Visitor<'de>>(integer: i64, visitor: V) -> Result<V::Value, Misfit> {
+pub fn show_integer_as_f32<'de, V: Visitor<'de>>(integer: impl Into<i128>, visitor: V) -> Result<V::Value, Misfit> {
+    let integer = integer.into();
     match exact(integer).and_then(narrow) {
         Some(real) => visitor.visit_f32(real),
-        None => Err(de::Error::invalid_value(Unexpected::Signed(integer), OF_THIS_SIZE)),
+        None => Err(beyond(integer)),
     }
 }
 
@@ -47,9 +49,15 @@ pub fn show_integer_as_f32<'de, V: Visitor<'de>>(integer: i64, visitor: V) -> Re
 ///
 /// # Errors
 /// When it would be rounded.
-pub fn show_integer_as_f64<'de, V: Visitor<'de>>(integer: i64, visitor: V) -> Result<V::Value, Misfit> {
+pub fn show_integer_as_f64<'de, V: Visitor<'de>>(integer: impl Into<i128>, visitor: V) -> Result<V::Value, Misfit> {
+    let integer = integer.into();
     match exact(integer) {
         Some(real) => visitor.visit_f64(real),
-        None => Err(de::Error::invalid_value(Unexpected::Signed(integer), OF_THIS_SIZE)),
+        None => Err(beyond(integer)),
     }
+}
+
+fn beyond(integer: i128) -> Misfit {
+    let integer = format!("integer `{integer}`");
+    de::Error::invalid_value(Unexpected::Other(&integer), OF_THIS_SIZE)
 }

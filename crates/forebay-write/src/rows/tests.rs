@@ -211,6 +211,19 @@ fn no_real_number_is_rounded() {
             "{integer}"
         );
     }
+    for (integer, exact) in [
+        (5, true),
+        (1 << 24, true),
+        (1 << 53, true),
+        ((1 << 53) + 1, false),
+        (u64::MAX, false),
+    ] {
+        let value = || Value::Unsigned(integer);
+        assert_eq!(f64::try_from(value()).is_ok(), exact, "{integer}");
+        assert_eq!(one::<f64>(value()).ok(), f64::try_from(value()).ok(), "{integer}");
+        assert_eq!(one::<f32>(value()).ok(), f32::try_from(value()).ok(), "{integer}");
+    }
+    assert!(one::<f32>(Value::Unsigned((1 << 24) + 1)).is_err());
     assert!(one::<f32>(0.1).unwrap_err().contains("a real number of this size"));
     assert!(one::<f32>("0.5").is_err());
 }
