@@ -390,6 +390,9 @@ impl Console {
                         Some(company.settings_named().join(", ")).filter(|names| !names.is_empty()),
                         some(counted.remembered),
                         match pool.remembers() {
+                            true if limits.mode == PoolMode::Session => {
+                                Some("nothing is remembered: pool_mode = \"session\"".to_owned())
+                            }
                             true => (plan.why_not_remembered().or_else(of_session)).or_else(|| {
                                 pool.listener()?
                                     .why_not(&plan.may_be_remembered(false)?.tables, plan.max_lag())

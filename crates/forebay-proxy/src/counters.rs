@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 pub(crate) struct Counters {
     alone: AtomicU64,
     shared: AtomicU64,
+    fetched: AtomicU64,
     remembered: AtomicU64,
     /// By SQLSTATE, of which only so many are told apart.
     errors: Mutex<BTreeMap<&'static str, u64>>,
@@ -26,6 +27,8 @@ pub struct Counted {
     pub alone: u64,
     /// Statements that others carried, or that joined others.
     pub shared: u64,
+    /// Statements that were answered by what the database was asked for memory, once for all who wait for it.
+    pub fetched: u64,
     /// Statements that were answered from memory.
     pub remembered: u64,
     /// Errors that clients were told, by SQLSTATE.
@@ -41,6 +44,10 @@ impl Counters {
         self.shared.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn was_fetched(&self) {
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn was_remembered(&self) {
         self.remembered.fetch_add(1, Ordering::Relaxed);
     }
@@ -54,6 +61,7 @@ impl Counters {
         Counted {
             alone: self.alone.load(Ordering::Relaxed),
             shared: self.shared.load(Ordering::Relaxed),
+            fetched: self.fetched.load(Ordering::Relaxed),
             remembered: self.remembered.load(Ordering::Relaxed),
             errors: self.errors.lock().iter().map(|(code, count)| (*code, *count)).collect(),
         }

@@ -279,10 +279,12 @@ fn changes_functions(tag: &[u8]) -> bool {
         .any(|word| tag.windows(word.len()).any(|part| part == *word))
 }
 
-/// Whether commands of this tag change roles, which all databases of a server share.
-pub(crate) fn changes_roles(tag: &[u8]) -> bool {
+/// Whether commands of this tag change what is of all databases of a server: roles, or which database is called how.
+pub(crate) fn is_of_all_databases(tag: &[u8]) -> bool {
     // What was prepared, and what a text does in another language, may be that.
-    tag.ends_with(b" ROLE\0") || [&b"DO\0"[..], b"CALL\0", b"COMMIT PREPARED\0"].contains(&tag)
+    tag.ends_with(b" ROLE\0")
+        || tag.ends_with(b" DATABASE\0")
+        || [&b"DO\0"[..], b"CALL\0", b"COMMIT PREPARED\0"].contains(&tag)
 }
 
 /// Whether what commands of this tag do is to be [told](Effects::has_changed) when it is committed.

@@ -73,7 +73,7 @@ impl State {
             let mut copying = Failed::Nothing;
             if frame.tag == b'C' && is_visible {
                 self.numbers.ended(&bytes[HEADER_BYTES..here]);
-                self.watch.changes_roles |= effects::changes_roles(&bytes[HEADER_BYTES..here]);
+                self.watch.is_of_all_databases |= effects::is_of_all_databases(&bytes[HEADER_BYTES..here]);
                 self.has_done();
             }
             match frame.tag {

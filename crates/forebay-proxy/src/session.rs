@@ -559,7 +559,11 @@ impl Session {
         entry.has_travelled();
         self.is_told(travelling.kind, travelling.asked, &said);
         self.state.last_answer = LastAnswer::Database;
-        self.state.registration.counters().was_shared();
+        let counters = self.state.registration.counters();
+        match travelling.is_for_memory {
+            true => counters.was_fetched(),
+            false => counters.was_shared(),
+        }
         Ok(None)
     }
 

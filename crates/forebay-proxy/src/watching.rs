@@ -82,10 +82,10 @@ impl State {
         if self.watch.makes_tables {
             self.pool.effects.has_made_tables();
         }
-        if self.watch.changes_roles
+        if self.watch.is_of_all_databases
             && let Some((memory, _)) = self.pool.memory()
         {
-            memory.roles_have_changed();
+            memory.all_may_be_others();
         }
         let is_as_judged = || {
             let changes = self.pool.effects.schema_changes();
@@ -105,7 +105,7 @@ impl State {
             is_whole: self.pool.remembers(),
             course: Course::Untouched,
             makes_tables: false,
-            changes_roles: false,
+            is_of_all_databases: false,
             judged_at: None,
         };
     }

@@ -237,6 +237,7 @@ impl Proxied {
         for (way, count) in [
             ("alone", counts.alone),
             ("shared", counts.shared),
+            ("fetched", counts.fetched),
             ("remembered", counts.remembered),
         ] {
             metrics::counter!("forebay_statements_total", "way" => way).absolute(count);

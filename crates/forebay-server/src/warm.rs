@@ -56,10 +56,14 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HotQuestion>, WarmFileError> {
         path: path.to_owned(),
         cause,
     };
-    let file = match File::open(path) {
+    match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        file => file.map_err(of)?,
-    };
+        // To open a pipe waits for who writes into it.
+        Ok(metadata) if !metadata.is_file() => return Err(WarmFileError::Foreign { path: path.to_owned() }),
+        Err(error) => return Err(of(error)),
+        Ok(_) => {}
+    }
+    let file = File::open(path).map_err(of)?;
     let mut file = BufReader::new(file);
     let mut first = Vec::new();
     next_line(&mut file, &mut first).map_err(of)?;
@@ -112,6 +116,9 @@ pub(crate) fn write(path: &Path, questions: &[HotQuestion]) -> Result<(), WarmFi
 }
 
 fn is_foreign(path: &Path) -> bool {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return true;
+    }
     let mut first = Vec::new();
     let read = File::open(path).and_then(|file| next_line(&mut BufReader::new(file), &mut first));
     read.is_ok() && !first.is_empty() && !first.starts_with(OURS.as_bytes())
@@ -167,6 +174,8 @@ mod tests {
         text.truncate(text.len() - 5);
         fs::write(&path, &text).unwrap();
         assert_eq!(read(&path).unwrap(), questions[..1]);
+        assert!(matches!(read(folder.path()), Err(WarmFileError::Foreign { .. })));
+        assert!(matches!(write(folder.path(), &[]), Err(WarmFileError::Foreign { .. })));
         // What was left by whoever was killed.
         fs::write(folder.path().join("hot.new"), "{").unwrap();
         write(&path, &questions).unwrap();

@@ -151,7 +151,12 @@ fn storm(server: &Postgres, seed: u64, is_done: &AtomicBool) -> u64 {
         if rng.random_ratio(1, 10) {
             // One that dies takes all with it: the server starts anew.
             // SAFETY: a signal to a process of the server that this test has started.
-            unsafe { libc::kill(process.parse().unwrap(), libc::SIGKILL) };
+            let is_there = unsafe { libc::kill(process.parse().unwrap(), libc::SIGKILL) } == 0;
+            if is_there {
+                // It is noticed a moment later: who connects before that is cut off, too.
+                client.send(&client::query("SELECT pg_sleep(5)"));
+                drop(client.try_answer());
+            }
         } else {
             client.send(&client::query(&format!("SELECT pg_terminate_backend({process})")));
             if client.try_answer().is_ok() {

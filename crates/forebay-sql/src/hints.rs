@@ -97,25 +97,20 @@ impl<'sql> Read<'sql> {
 
     fn comment(&mut self, comment: &'sql str) {
         let hints = &mut self.hints;
-        for word in comment.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != ':') {
-            let Some((name, number)) = word.split_once(':') else {
+        let ends = |letter: char| letter.is_whitespace() || letter.is_control() || matches!(letter, ',' | ';' | '*');
+        for word in comment.split(ends) {
+            let Some((name, said)) = word.split_once(':') else {
                 continue;
             };
-            // Of more than letters and digits.
-            let whole = || {
-                let begin = number.as_ptr().addr() - comment.as_ptr().addr();
-                let ends = |letter: char| letter.is_whitespace() || letter.is_control() || matches!(letter, ',' | '*');
-                comment[begin..].split(ends).next().unwrap_or_default()
-            };
             if name == "after" {
-                hints.after = hints.after.or(position(whole()));
+                hints.after = hints.after.or(position(said));
                 continue;
             }
             if name == "file" {
-                self.file = self.file.or(Some(the_end_of(whole())).filter(|file| !file.is_empty()));
+                self.file = self.file.or(Some(the_end_of(said)).filter(|file| !file.is_empty()));
                 continue;
             }
-            let Ok(number) = number.parse() else { continue };
+            let Some(number) = number(said) else { continue };
             let (hint, asked, most) = match name {
                 "batch" => (&mut hints.batch, Duration::from_millis(number), BATCH_MAX),
                 "ttl" => (&mut hints.ttl, Duration::from_secs(number), REMEMBERED_MAX),
@@ -131,6 +126,12 @@ impl<'sql> Read<'sql> {
             hint.get_or_insert(asked.min(most));
         }
     }
+}
+
+/// Of digits alone.
+fn number(text: &str) -> Option<u64> {
+    let is_one = text.bytes().all(|digit| digit.is_ascii_digit());
+    text.parse().ok().filter(|_| is_one)
 }
 
 /// Of its form `X/Y`, in hexadecimal.
@@ -199,6 +200,10 @@ mod tests {
             ("/* batch:ten */ SELECT 1", None),
             ("/* batch:-1 */ SELECT 1", None),
             ("/* rebatch:10 */ SELECT 1", None),
+            ("/* a-batch:10 */ SELECT 1", None),
+            ("/* https://example.org/batch:10 */ SELECT 1", None),
+            ("/* batch:+10 */ SELECT 1", None),
+            ("/* batch:10/2 */ SELECT 1", None),
             ("/* batch:10", None),
             ("SELECT 6 / 2 /* batch:1 */", Some(1)),
         ] {

@@ -299,7 +299,7 @@ fn plain_table(relation: &ast::TableFactor) -> Option<&ast::ObjectName> {
     match relation {
         ast::TableFactor::Table {
             name,
-            alias: _,
+            alias,
             args: None,
             with_hints,
             version: None,
@@ -308,7 +308,14 @@ fn plain_table(relation: &ast::TableFactor) -> Option<&ast::ObjectName> {
             json_path: None,
             sample: None,
             index_hints,
-        } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => Some(name),
+        } if with_hints.is_empty()
+            && partitions.is_empty()
+            && index_hints.is_empty()
+            // `FROM t AS x (a, b)` calls its columns otherwise.
+            && alias.as_ref().is_none_or(|alias| alias.columns.is_empty()) =>
+        {
+            Some(name)
+        }
         _ => None,
     }
 }

@@ -17,6 +17,8 @@ const WANTED_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
     published: HashMap<Arc<str>, Published, foldhash::fast::RandomState>,
+    /// Why others are not that were looked for, in words that follow the name.
+    unpublished: HashMap<Arc<str>, String, foldhash::fast::RandomState>,
     keys_number: u64,
     wanted: BTreeSet<Arc<str>>,
     has_new: bool,
@@ -35,6 +37,22 @@ impl Covered {
     pub(crate) fn first_uncovered<'a>(&self, tables: &'a [Arc<str>]) -> Option<&'a Arc<str>> {
         let is_covered = |table| self.published.get(table).is_some_and(|table| table.waits_for.is_none());
         tables.iter().find(|table| !is_covered(*table))
+    }
+
+    /// Why the first of these that is not covered is not; none where all are.
+    pub(crate) fn why_not(&self, tables: &[Arc<str>]) -> Option<String> {
+        let table = self.first_uncovered(tables)?;
+        let why = match (self.published.contains_key(table), self.unpublished.get(table)) {
+            (true, _) => "is published, and not relied on before all transactions have ended that ran when it was",
+            (false, Some(why)) => why,
+            (false, None) => "is not published yet",
+        };
+        Some(format!("the table {table} {why}"))
+    }
+
+    /// Why these are not published, in words that follow the name.
+    pub(crate) fn lacks(&mut self, why: impl IntoIterator<Item = (Arc<str>, String)>) {
+        self.unpublished = why.into_iter().collect();
     }
 
     /// Whether nothing would change if somebody asked for these.
@@ -121,6 +139,7 @@ impl Covered {
     /// Nothing is covered any more; what is wanted still is.
     pub(crate) fn clear(&mut self) {
         self.published.clear();
+        self.unpublished.clear();
         self.keys_number += 1;
         self.has_new = true;
     }
@@ -186,6 +205,22 @@ mod tests {
         assert_eq!(covered.first_uncovered(&both), Some(&both[0]));
         covered.clear();
         assert_eq!(covered.count(), 0);
+    }
+
+    #[test]
+    fn of_each_that_is_not_covered_it_is_told_why() {
+        let mut covered = Covered::default();
+        let both = names(&["a", "b"]);
+        let why = |covered: &Covered, at: usize| covered.why_not(&both[at..=at]);
+        assert!(why(&covered, 0).is_some_and(|why| why == "the table a is not published yet"));
+        covered.learn(without_keys(&both[..1]), &Snapshot::parse("5:9:5,7").unwrap());
+        covered.lacks([("b".into(), "has no replica identity".to_owned())]);
+        assert!(why(&covered, 0).is_some_and(|why| why.contains("before all transactions have ended")));
+        assert_eq!(why(&covered, 1).as_deref(), Some("the table b has no replica identity"));
+        covered.seen_by(&Snapshot::parse("9:9:").unwrap());
+        assert_eq!(why(&covered, 0), None);
+        covered.lacks([]);
+        assert!(why(&covered, 1).is_some_and(|why| why.contains("not published yet")));
     }
 
     #[test]

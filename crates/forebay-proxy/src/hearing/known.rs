@@ -171,10 +171,8 @@ impl Hearing {
         if state.standing != Standing::Listening {
             return Some(format!("the database's stream: {}", state.standing));
         }
-        if let Some(table) = state.covered.first_uncovered(tables) {
-            return Some(format!(
-                "the table {table} is not published, or was not when a transaction began"
-            ));
+        if let Some(why) = state.covered.why_not(tables) {
+            return Some(why);
         }
         let max_lag = max_lag.unwrap_or(self.listening.max_lag);
         let is_late = self.lag().is_none_or(|lag| lag > max_lag);
@@ -204,6 +202,11 @@ impl Hearing {
 
     pub(super) fn keys_number(&self) -> u64 {
         self.state.read().covered.keys_number()
+    }
+
+    /// Why these are not published, in words that follow the name.
+    pub(super) fn lacks(&self, why: impl IntoIterator<Item = (Arc<str>, String)>) {
+        self.state.write().covered.lacks(why);
     }
 
     /// These tables are published, as the snapshot has it, and no others.
@@ -277,6 +280,9 @@ impl Hearing {
         self.recent.lock().clear();
         {
             let mut state = self.state.write();
+            if let Standing::Away(_) = state.standing {
+                tracing::info!(place = %self.place, "the database's stream is heard again");
+            }
             state.standing = Standing::Listening;
             state.covered.clear();
             state.server = server;

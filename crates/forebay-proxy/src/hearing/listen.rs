@@ -65,6 +65,8 @@ enum Deaf {
         "the publication \"{0}\" does not tell all: it has to publish insert, update, delete and truncate, and parts of tables by their own names"
     )]
     PartialPublication(String),
+    #[error("the publication \"{0}\" cannot be made, which takes CREATE on the database: {1}")]
+    NotMade(String, Box<ServerError>),
     #[error("wal_level is not \"logical\"")]
     WalLevel,
 }
@@ -166,7 +168,10 @@ impl<'a> Publication<'a> {
             (Some(false), _) => Err(Deaf::PartialPublication(self.name.to_owned())),
             (None, false) => Err(Deaf::NoPublication(self.name.to_owned())),
             // Where another proxy makes it at the same time, it is there at the next attempt.
-            (None, true) => ask(asking, &catalog::make(self.name)).await.map(drop),
+            (None, true) => match ask(asking, &catalog::make(self.name)).await {
+                Err(Deaf::Server(why)) => Err(Deaf::NotMade(self.name.to_owned(), why)),
+                done => done.map(drop),
+            },
         }
     }
 }
@@ -179,6 +184,21 @@ struct Table {
     may_be_published: bool,
     whole_name: String,
     key: Option<Key>,
+}
+
+impl Table {
+    /// Why it is not published, in words that follow its name; none where it is.
+    fn why_not_published(&self, publication: &Publication<'_>) -> Option<String> {
+        if self.is_published {
+            return None;
+        }
+        Some(match (publication.is_own, self.has_identity, self.may_be_published) {
+            (false, ..) => format!("is not published by \"{}\", or not all of its rows", publication.name),
+            (true, false, _) => "is not published, as it has no replica identity: no primary key, nor another one that it was told to have".to_owned(),
+            (true, true, false) => "is not published, as the URL's user may not: he has to own it, or to be a member of the role that does".to_owned(),
+            (true, true, true) => "is not published yet".to_owned(),
+        })
+    }
 }
 
 /// The tables that were [asked for](catalog::ask_tables), and whether the publication tells all; none where there is none.
@@ -308,6 +328,12 @@ async fn look(
     let (_, snapshot) = tick(asking).await?;
     // A name is told of where all of its tables are; only one that is alone has a key.
     let mut names: HashMap<Arc<str>, (bool, Option<Key>)> = HashMap::new();
+    let mut lacking: HashMap<Arc<str>, String> = HashMap::new();
+    lacking.extend(wanted.iter().map(|name| (Arc::clone(name), "is not there".to_owned())));
+    tables.iter().for_each(|table| drop(lacking.remove(&table.name)));
+    let why = |table: &Table| Some((Arc::clone(&table.name), table.why_not_published(publication)?));
+    lacking.extend(tables.iter().filter_map(why));
+    hearing.lacks(lacking);
     for table in tables {
         let (is_told, _) = names.entry(table.name).or_insert((true, table.key));
         *is_told &= table.is_published;

@@ -5,7 +5,7 @@
 //!
 //! Knows no file.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -189,18 +189,21 @@ impl Awaited {
         self.questions.is_empty()
     }
 
-    /// These, and those that are awaited still and are none of them: the ones with the most uses, at most so many.
-    pub(super) fn with(&self, mut hot: Vec<HotQuestion>, most: usize) -> Vec<HotQuestion> {
-        let known: HashSet<Asked> = hot.iter().map(|question| question.asked.clone()).collect();
+    /// These, each once, and those that are awaited still and are none of them: the ones with the most uses, at most so many.
+    pub(super) fn with(&self, hot: Vec<HotQuestion>, most: usize) -> Vec<HotQuestion> {
+        let mut all: HashMap<Asked, f64> = HashMap::with_capacity(hot.len());
+        for HotQuestion { uses, asked } in hot {
+            // What tells two apart may be of no matter behind a start: the rules of before a reload.
+            *all.entry(asked).or_default() += uses;
+        }
         let left = (-self.since.elapsed().as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2();
-        let awaited = self
-            .questions
-            .iter()
-            .filter(|question| !known.contains(&question.asked));
-        hot.extend(awaited.map(|question| HotQuestion {
-            uses: question.uses * left,
-            asked: question.asked.clone(),
-        }));
+        for HotQuestion { uses, asked } in &self.questions {
+            all.entry(asked.clone()).or_insert(uses * left);
+        }
+        let mut hot: Vec<_> = all
+            .into_iter()
+            .map(|(asked, uses)| HotQuestion { uses, asked })
+            .collect();
         hot.sort_by(|one, other| other.uses.total_cmp(&one.uses));
         hot.truncate(most);
         hot
@@ -228,7 +231,7 @@ mod tests {
     fn what_is_awaited_still_is_written_down_with_what_is_left_of_its_uses() {
         let mut awaited = Awaited::new(vec![hot("a", 100.0), hot("b", 64.0), hot("c", 8.0)]);
         awaited.since = Instant::now().checked_sub(HALF_LIFE * 2).unwrap();
-        let all = awaited.with(vec![hot("a", 10.0), hot("d", 3.0)], 3);
+        let all = awaited.with(vec![hot("a", 4.0), hot("d", 3.0), hot("a", 6.0)], 3);
         let told: Vec<_> = all.iter().map(|hot| (&*hot.asked.text, hot.uses.round())).collect();
         assert_eq!(told, [("b", 16.0), ("a", 10.0), ("d", 3.0)]);
     }

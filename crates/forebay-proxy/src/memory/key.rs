@@ -25,7 +25,7 @@ const CALLED: [u32; 6] = [INT8, INT2, INT4, TEXT, VARCHAR, UUID];
 const TEXT_BYTES_MAX: usize = 128;
 
 /// Asks for the columns of the table `c` that its replica identity goes by, or its primary key where that is whole rows: a line each, of the type's
-/// number and the name. NULL where there are none, where a collation takes texts for equal that are not, and where other tables have
+/// number and the name. NULL where there are none, where a collation takes texts for equal that are not, where one is made of others, which change it without a word, and where other tables have
 /// that name or rows of this one.
 pub(crate) const COLUMNS: &str = "(SELECT pg_catalog.string_agg(pg_catalog.concat(a.atttypid, ' ', a.attname), pg_catalog.chr(10) ORDER BY a.attnum) \
      FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid \
@@ -35,7 +35,7 @@ pub(crate) const COLUMNS: &str = "(SELECT pg_catalog.string_agg(pg_catalog.conca
      AND CASE c.relreplident WHEN 'i' THEN i.indisreplident WHEN 'n' THEN false ELSE i.indisprimary END \
      AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class o WHERE o.relname = c.relname AND o.relkind IN ('r', 'p') \
      AND o.relpersistence <> 't') = 1 \
-     HAVING pg_catalog.bool_and(coalesce(l.collisdeterministic, true) AND pg_catalog.strpos(a.attname, pg_catalog.chr(10)) = 0))";
+     HAVING pg_catalog.bool_and(coalesce(l.collisdeterministic, true) AND a.attgenerated OPERATOR(pg_catalog.=) '' AND pg_catalog.strpos(a.attname, pg_catalog.chr(10)) = 0))";
 
 /// The columns of a key, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -13,8 +13,8 @@ pub(crate) struct Watch {
     pub(crate) course: Course,
     /// It may have made a table by what is a query, as its tag tells.
     pub(crate) makes_tables: bool,
-    /// It has changed roles.
-    pub(crate) changes_roles: bool,
+    /// It has changed roles, or databases.
+    pub(crate) is_of_all_databases: bool,
     /// After so many changes of tables was told what it does, of the first that does anything: behind others it may do more, by a trigger or a cascade.
     pub(crate) judged_at: Option<u64>,
 }

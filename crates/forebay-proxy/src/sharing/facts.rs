@@ -94,7 +94,7 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
     let unsteady = list(unsteady().iter().copied());
     let mut text = format!(
         "SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
-         SELECT CASE p.provolatile WHEN 'v' THEN 'the function ' ELSE '{CALLED}' END || p.proname, '' FROM pg_proc p WHERE p.proname = ANY({names}) \
+         SELECT CASE p.provolatile WHEN 'v' THEN 'the function ' || p.proname || ', which is volatile' ELSE '{CALLED}' || p.proname END, '' FROM pg_proc p WHERE p.proname = ANY({names}) \
          AND (p.oid >= 16384 OR (p.provolatile = 'v' AND NOT p.proname = ANY({unsteady})) OR p.proname = ANY({unreviewed})) \
          UNION ALL SELECT CASE WHEN c.relkind NOT IN ('r', 'p', 'v') THEN 'the relation ' || c.relname || ', which is no table' \
          WHEN c.relpersistence <> 'p' THEN 'the relation ' || c.relname || ', which is not logged' \
@@ -237,6 +237,9 @@ pub(crate) fn found(followed: &Followed, rows: &[(String, String)]) -> Found {
     if let Some(matter) = followed.matter() {
         return Found::Matter(matter.to_owned());
     }
+    if let Some(name) = followed.missing(&tables) {
+        return Found::Matter(format!("the table {name}, by a rule's depends_on, which is not there"));
+    }
     if let Some(matter) = told.matter.take() {
         return match touches.effect {
             Effect::Reads => Found::Followed {
@@ -343,7 +346,7 @@ mod tests {
             key: None,
         };
         let marked = ("mark", "16400 700");
-        let found = |touches: &Touches, rows: &[(String, String)]| found(&Followed::of(touches), rows);
+        let found = |touches: &Touches, rows: &[(String, String)]| found(&Followed::of(touches, &[]), rows);
         assert_eq!(found(&insert, &rows(&[marked])), harmless(false));
         assert_eq!(found(&insert, &rows(&[marked, ("identity", "")])), harmless(true));
         let told = found(

@@ -6,10 +6,11 @@
 //! Who reads so goes alone; what he reads is known. Knows no connection.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use forebay_sql::{Effect, Touches, mentions_a_moment, touches};
 
-use super::reviewed::{is_of_the_catalog, is_of_the_time, unsteady};
+use super::reviewed::{is_of_the_catalog, is_of_the_time, is_of_the_version, unsteady};
 
 /// Views of views are followed so far.
 pub(crate) const LOOKS_MAX: usize = 8;
@@ -42,6 +43,8 @@ pub(crate) struct Followed {
     of_the_time: Option<String>,
     /// What is the matter with a definition, in words that follow "it names".
     matter: Option<String>,
+    /// What a rule says that it depends on.
+    depends_on: Vec<String>,
 }
 
 /// What these rows say that is no more than a reason to go alone.
@@ -53,13 +56,17 @@ pub(super) struct Told {
 }
 
 impl Followed {
-    /// Nothing has been looked at.
-    pub(crate) fn of(touches: &Touches) -> Self {
+    /// Nothing has been looked at. What it depends on by a rule is asked about as if the statement named it.
+    pub(crate) fn of(touches: &Touches, depends_on: &[Arc<str>]) -> Self {
+        let depends_on: Vec<String> = depends_on.iter().map(ToString::to_string).collect();
+        let mut touches = touches.clone();
+        add(&mut touches.names, depends_on.clone());
         Self {
-            touches: touches.clone(),
+            touches,
             taken: BTreeSet::new(),
             of_the_time: None,
             matter: None,
+            depends_on,
         }
     }
 
@@ -107,6 +114,9 @@ impl Followed {
         {
             return Err(format!("names {name}, which is of the catalog"));
         }
+        if let Some(name) = named.names.iter().find(|name| is_of_the_version(name)) {
+            return Err(format!("names {name}, which changes where no row does"));
+        }
         if let Some(name) = named.names.iter().find(|name| unsteady().contains(&name.as_str())) {
             return Err(format!("names {name}, which answers anew each time"));
         }
@@ -119,6 +129,16 @@ impl Followed {
         add(&mut self.touches.called, called);
         add(&mut self.touches.operators, named.operators);
         Ok(())
+    }
+
+    /// What a rule says that it depends on, and neither is one of these tables nor a view.
+    pub(super) fn missing(&self, tables: &[Arc<str>]) -> Option<&str> {
+        let is_view = |name: &str| {
+            let begins = format!("{VIEW}{name} ");
+            self.taken.iter().any(|taken| taken.starts_with(&begins))
+        };
+        let mut names = self.depends_on.iter().map(String::as_str);
+        names.find(|name| !tables.iter().any(|table| **table == **name) && !is_view(name))
     }
 
     /// What is the matter with what was taken; none where it is known whole.
@@ -173,7 +193,7 @@ mod tests {
     use super::*;
 
     fn followed(sql: &str, rows: &[(&str, &str)]) -> (Followed, bool) {
-        let mut followed = Followed::of(&touches(sql).unwrap());
+        let mut followed = Followed::of(&touches(sql).unwrap(), &[]);
         let rows: Vec<_> = rows
             .iter()
             .map(|(kind, text)| ((*kind).to_owned(), (*text).to_owned()))
@@ -202,9 +222,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rule_says_it_depends_on_is_there_or_missed() {
+        let depends_on: [Arc<str>; 3] = ["t".into(), "v".into(), "ratez".into()];
+        let mut known = Followed::of(&touches("SELECT f(1)").unwrap(), &depends_on);
+        assert!(
+            depends_on
+                .iter()
+                .all(|name| known.touches.names.contains(&name.to_string()))
+        );
+        let tables: [Arc<str>; 1] = ["t".into()];
+        assert_eq!(known.missing(&tables), Some("v"));
+        known.take(&[("view v".to_owned(), "SELECT u.id FROM u".to_owned())]);
+        assert_eq!(known.missing(&tables), Some("ratez"));
+        assert_eq!(known.missing(&["t".into(), "ratez".into()]), None);
+    }
+
+    #[test]
     fn what_cannot_be_followed_is_the_matter() {
         for (kind, definition) in [
             ("view v", "SELECT random()"),
+            ("view v", "SELECT t.xmin AS version, t.id FROM t"),
             ("view v", "SELECT relname FROM pg_class"),
             ("view v", "SELECT 'now'::text::timestamp"),
             ("view v", "SELECT E'\\n'"),

@@ -33,7 +33,7 @@ pub(crate) async fn learn(company: &Company, plan: &Plan, server: &mut Server) -
             rows.and_then(|rows| rows.first()?.1.parse().ok())
         }
     };
-    let mut followed = Followed::of(touches);
+    let mut followed = Followed::of(touches, plan.depends_on());
     let mut looks = 0;
     let mut hash = 0;
     let found = loop {

@@ -140,6 +140,8 @@ pub(crate) struct Travelling {
     sent: Sent,
     pub(crate) kind: Kind,
     pub(crate) asked: Asked,
+    /// Memory asks it, once for all who wait for it.
+    pub(crate) is_for_memory: bool,
     /// What is told of it where it comes to nothing, and there is no connection.
     recourse: Option<Recourse>,
 }
@@ -283,6 +285,7 @@ impl State {
                         since: Instant::now(),
                         sent,
                         kind,
+                        is_for_memory: true,
                         recourse: is_away_told(&windows)
                             .then(|| Recourse::of(memory, question, asked.clone()))
                             .flatten(),
@@ -321,6 +324,7 @@ impl State {
                 since: Instant::now(),
                 sent,
                 kind,
+                is_for_memory: false,
                 asked: asked_here(),
                 caller,
                 recourse,
@@ -410,7 +414,11 @@ impl State {
 
     /// How old its answer may be; none where it is not to be remembered.
     pub(super) fn windows(&self, hints: &Hints, plan: &Plan) -> Option<Windows> {
-        self.pool.remembers().then(|| windows_of(hints, plan)).flatten()
+        let windows = self.pool.remembers().then(|| windows_of(hints, plan)).flatten();
+        if windows.is_some() {
+            plan.is_told_windows();
+        }
+        windows
     }
 
     /// The client was answered just now, all that it has asked.

@@ -15,7 +15,7 @@ use super::facts::Found;
 use super::followed::Needs;
 use super::pace::HELD_UP;
 use super::restriction::{self, Given};
-use super::reviewed::{is_of_the_catalog, is_of_the_time, unsteady};
+use super::reviewed::{is_of_the_catalog, is_of_the_time, is_of_the_version, unsteady};
 use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
 use super::together::{self, Together};
@@ -84,12 +84,17 @@ pub(crate) struct Plan {
     usual_ns: AtomicU64,
     /// How many of it are asked together for memory.
     together: Mutex<Together>,
+    /// Somebody has said how old its answer may be.
+    has_windows: AtomicBool,
     banned_until_ms: AtomicU64,
     bans: AtomicU64,
     counts: Counts,
     /// Of all that are shown like it.
     counting: Arc<Counting>,
 }
+
+/// It is, behind an execution by itself, once it is asked for memory or was executed some times.
+const NOT_ASKED: &str = "the catalog has not been asked about it: it has to be asked some times by itself, outside of transactions, pipelines and sessions that are pinned";
 
 /// What may be asked for many at once, as its text was first.
 #[derive(Debug)]
@@ -225,6 +230,7 @@ impl Plan {
             answer_bytes: AtomicU64::new(0),
             usual_ns: AtomicU64::new(0),
             together: Mutex::default(),
+            has_windows: AtomicBool::new(false),
             banned_until_ms: AtomicU64::new(0),
             bans: AtomicU64::new(0),
             counts: Counts::default(),
@@ -385,16 +391,12 @@ impl Plan {
             }) => Learnt::Harmless {
                 mark: mark.map(Arc::from),
                 draws,
-                tables: self.with_depended_on(tables),
+                tables,
                 inherits,
                 // What it depends on may be another row of that table.
-                key: key.filter(|_| !self.depends_on_others()).map(Arc::new),
+                key: key.filter(|_| self.depends_on().is_empty()).map(Arc::new),
             },
-            Some(Found::Followed { matter, needs, tables }) => Learnt::Followed {
-                matter,
-                needs,
-                tables: self.with_depended_on(tables),
-            },
+            Some(Found::Followed { matter, needs, tables }) => Learnt::Followed { matter, needs, tables },
             Some(Found::Matter(what)) => Learnt::Matter(what),
         };
         let until = now_ms() + milliseconds(holds_for);
@@ -426,7 +428,11 @@ impl Plan {
     /// What its answer is of, where that may be told again later; `keeps_numbers`: as for [`may_share`](Self::may_share). What is learnt
     /// behind this changes nothing about it.
     pub(crate) fn may_be_remembered(&self, keeps_numbers: bool) -> Option<Of> {
-        if self.kind() != Some(Kind::Read) || !self.is_steady() || self.hangs_on_the_time() {
+        if self.kind() != Some(Kind::Read)
+            || !self.is_steady()
+            || self.hangs_on_the_time()
+            || self.version_that_it_names().is_some()
+        {
             return None;
         }
         if self.answer_bytes.load(Ordering::Relaxed) > self.remembered_bytes_max() {
@@ -447,17 +453,12 @@ impl Plan {
         })
     }
 
-    /// These tables, of a read with those that a rule says it depends on.
-    fn with_depended_on(&self, tables: Arc<[Arc<str>]>) -> Arc<[Arc<str>]> {
-        match self.depends_on_others() {
-            true => tables.iter().chain(&*self.ruled.depends_on).cloned().collect(),
-            false => tables,
+    /// What a rule says that it depends on, if it is a read, which is not known otherwise.
+    pub(crate) fn depends_on(&self) -> &[Arc<str>] {
+        match self.kind() {
+            Some(Kind::Read) => &self.ruled.depends_on,
+            _ => &[],
         }
-    }
-
-    /// Whether it is a read of which a rule says that it depends on tables that are not known otherwise.
-    fn depends_on_others(&self) -> bool {
-        !self.ruled.depends_on.is_empty() && self.kind() == Some(Kind::Read)
     }
 
     /// What of this no rule allows, with the option that would, in words that follow "it names".
@@ -491,6 +492,13 @@ impl Plan {
     fn hangs_on_the_time(&self) -> bool {
         let of = |name: &String| is_of_the_time(name);
         !self.ruled.stable_functions && self.touches.as_ref().is_ok_and(|touches| touches.names.iter().any(of))
+    }
+
+    /// What it names of the versions of rows.
+    fn version_that_it_names(&self) -> Option<&str> {
+        let touches = self.touches.as_ref().ok()?;
+        let mut names = touches.names.iter().map(String::as_str);
+        names.find(|name| is_of_the_version(name))
     }
 
     /// How late the database's stream may be by what rules say; none: as for all.
@@ -554,7 +562,7 @@ impl Plan {
             return Some(format!("it {why}"));
         }
         match &*self.learnt.lock() {
-            Learnt::Nothing => return Some("the catalog has not been asked about it".to_owned()),
+            Learnt::Nothing => return Some(NOT_ASKED.to_owned()),
             Learnt::Matter(what) | Learnt::Followed { matter: what, .. } => return Some(format!("it names {what}")),
             Learnt::Harmless { .. } => {}
         }
@@ -583,10 +591,16 @@ impl Plan {
             return Some("it answers anew each time".to_owned());
         }
         if self.hangs_on_the_time() {
-            return Some("its answer hangs on the time".to_owned());
+            return Some("its answer hangs on the time, and no rule says stable_functions".to_owned());
+        }
+        if let Some(name) = self.version_that_it_names() {
+            return Some(format!("it names {name}, which changes where no row does"));
+        }
+        if !self.has_windows.load(Ordering::Relaxed) {
+            return Some(self.ruled.why_no_windows().to_owned());
         }
         match &*self.learnt.lock() {
-            Learnt::Nothing => return Some("the catalog has not been asked about it".to_owned()),
+            Learnt::Nothing => return Some(NOT_ASKED.to_owned()),
             Learnt::Matter(what) => return Some(format!("it names {what}")),
             Learnt::Followed { needs, .. } => {
                 if let Some(lacking) = self.lacks(needs) {
@@ -596,7 +610,21 @@ impl Plan {
             Learnt::Harmless { .. } => {}
         }
         let most = self.remembered_bytes_max();
-        (self.answer_bytes.load(Ordering::Relaxed) > most).then(|| format!("its answers have more than {most} bytes"))
+        (self.answer_bytes.load(Ordering::Relaxed) > most).then(|| {
+            let of_rule = if self.ruled.max_answer.is_none() {
+                ", and no rule says max_answer"
+            } else {
+                ""
+            };
+            format!("its answers have more than {most} bytes{of_rule}")
+        })
+    }
+
+    /// Somebody who asks it says how old its answer may be, or a rule does.
+    pub(crate) fn is_told_windows(&self) {
+        if !self.has_windows.load(Ordering::Relaxed) {
+            self.has_windows.store(true, Ordering::Relaxed);
+        }
     }
 
     /// An answer that is remembered has no more.

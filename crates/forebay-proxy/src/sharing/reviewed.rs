@@ -325,6 +325,29 @@ const STEADY: &[&str] = &[
 /// Functions that answer anew each time, and do nothing else.
 const UNSTEADY: &[&str] = &["clock_timestamp", "gen_random_uuid", "random", "timeofday"];
 
+/// What tells of transactions, by the names that were before those that begin with `pg_`. Declared stable, and nothing that a table says.
+const OF_TRANSACTIONS: &[&str] = &[
+    "txid_current",
+    "txid_current_if_assigned",
+    "txid_current_snapshot",
+    "txid_status",
+];
+
+/// Types whose values are names of the catalog's.
+const OF_NAMES: &[&str] = &[
+    "regclass",
+    "regcollation",
+    "regconfig",
+    "regdictionary",
+    "regnamespace",
+    "regoper",
+    "regoperator",
+    "regproc",
+    "regprocedure",
+    "regrole",
+    "regtype",
+];
+
 /// What draws a number for a row, where a table does so by itself.
 pub(crate) const DRAWING: &str = "nextval";
 
@@ -348,9 +371,17 @@ pub(crate) fn is_of_the_time(name: &str) -> bool {
     OF_THE_TIME.contains(&name)
 }
 
-/// Whether a name is of the catalog, about which nobody needs to be asked.
+/// Whether a name is of the catalog, about which nobody needs to be asked, or of what the server itself is at.
 pub(crate) fn is_of_the_catalog(name: &str) -> bool {
-    (name.starts_with("pg_") && name != "pg_catalog") || name == "information_schema"
+    (name.starts_with("pg_") && name != "pg_catalog")
+        || name == "information_schema"
+        || OF_TRANSACTIONS.contains(&name)
+        || OF_NAMES.contains(&name)
+}
+
+/// Whether a name tells of a row's version, which changes where the row does not: by who locks it, by a change that is undone, by `VACUUM FULL`.
+pub(crate) fn is_of_the_version(name: &str) -> bool {
+    ["xmin", "xmax", "cmin", "cmax", "ctid"].contains(&name)
 }
 
 /// Those that answer anew each time.
@@ -397,6 +428,8 @@ mod tests {
             ("pg_class", true),
             ("information_schema", true),
             ("pg_catalog", false),
+            ("txid_current", true),
+            ("regclass", true),
             ("page", false),
         ] {
             assert_eq!(is_of_the_catalog(name), is, "{name}");

@@ -215,6 +215,16 @@ impl Ruled {
         }
     }
 
+    /// Why nothing of it is remembered of which no hint says how old it may be.
+    pub(crate) fn why_no_windows(&self) -> &'static str {
+        match self.fresh_by {
+            Some(_) => "a rule says fresh = \"0\"",
+            None => {
+                "nothing says how old its answer may be: no rule, and no hint outside of transactions and pipelines"
+            }
+        }
+    }
+
     /// It has joined another, so many times.
     pub(crate) fn has_joined(&self, times: u64) {
         if let Some(at) = self.joins_by {

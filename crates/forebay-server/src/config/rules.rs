@@ -174,33 +174,18 @@ pub(super) fn all(
             return Err(wrong("application_name", "is of sessions, not of statements"));
         }
         let of_fresh = [
-            ("stale", rule.stale.is_some(), "is beyond fresh, which is not given"),
-            (
-                "stale_if_away",
-                rule.stale_if_away.is_some(),
-                "is beyond fresh, which is not given",
-            ),
-            (
-                "missing",
-                rule.missing.is_some(),
-                "is in place of fresh, which is not given",
-            ),
-            (
-                "capacity",
-                rule.capacity.is_some(),
-                "is for what is fresh, which is not given",
-            ),
-            ("jitter", rule.jitter.is_some(), "is of fresh, which is not given"),
-            (
-                "max_lag",
-                rule.max_lag.is_some(),
-                "is of what is fresh, which is not given",
-            ),
+            ("stale", rule.stale.is_some(), "is beyond fresh"),
+            ("stale_if_away", rule.stale_if_away.is_some(), "is beyond fresh"),
+            ("missing", rule.missing.is_some(), "is in place of fresh"),
+            ("capacity", rule.capacity.is_some(), "is for what is fresh"),
+            ("jitter", rule.jitter.is_some(), "is of fresh"),
+            ("max_lag", rule.max_lag.is_some(), "is of what is fresh"),
         ];
         if rule.fresh.is_none_or(|fresh| fresh.is_zero())
             && let Some((option, _, why)) = of_fresh.into_iter().find(|(_, is_given, _)| *is_given)
         {
-            return Err(wrong(option, why));
+            let given = if rule.fresh.is_none() { "not given" } else { "\"0\"" };
+            return Err(wrong(option, &format!("{why}, which is {given}")));
         }
         if rule.max_answer.is_some_and(|bytes| bytes > MAX_ANSWER_MAX) {
             return Err(wrong("max_answer", "must be 16MiB at most: each is gathered whole"));

@@ -484,7 +484,7 @@ fn rules_say_something_of_something() {
         (
             format!("{rule}fresh = \"0\"\nstale_if_away = \"1h\""),
             5,
-            "stale_if_away: of rule \"visits\" is beyond fresh, which is not given",
+            "stale_if_away: of rule \"visits\" is beyond fresh, which is \"0\"",
         ),
         (
             format!("{rule}fresh = \"1s\"\nmax_answer = \"17MiB\""),

@@ -336,6 +336,7 @@ const READS: &[&str] = &[
     "/* ttl:3600 */ SELECT count(*), coalesce(sum(n), 0) FROM TABLE",
     "/* ttl:3600 */ SELECT n FROM TABLE WHERE id LIST ORDER BY n",
     "/* ttl:3600 */ SELECT count(*) FROM TABLE WHERE n >= 0 AND id LIST",
+    "/* ttl:3600 */ SELECT count(*) FROM TABLE AS x (m, id) WHERE id = KEY",
 ];
 const CHANGES: &[&str] = &[
     "UPDATE TABLE SET n = n + 1 WHERE id = KEY",
@@ -589,6 +590,8 @@ fn rows_are_the_same(stage: &Stage, is_own: bool) {
         "CREATE TABLE r_big (id int8 PRIMARY KEY, n int DEFAULT 0)",
         "CREATE TABLE r_text (id varchar(3) PRIMARY KEY, n int DEFAULT 0)",
         "CREATE TABLE r_two (id int, kind text, n int DEFAULT 0, PRIMARY KEY (kind, id))",
+        "CREATE TABLE r_made (a int, id int GENERATED ALWAYS AS (a + 1) STORED PRIMARY KEY, n int DEFAULT 0)",
+        "INSERT INTO r_made VALUES (1)",
         "INSERT INTO r_int (id) VALUES (1), (16777216)",
         "INSERT INTO r_whole VALUES (1)",
         "INSERT INTO r_big VALUES (2)",
@@ -596,7 +599,7 @@ fn rows_are_the_same(stage: &Stage, is_own: bool) {
     ] {
         server.run(sql);
     }
-    for table in ["r_int", "r_whole", "r_big", "r_text", "r_two"] {
+    for table in ["r_int", "r_whole", "r_big", "r_text", "r_two", "r_made"] {
         let read = format!("/* ttl:3600 */ SELECT count(*) FROM {table}");
         stage.until_remembered(&mut client, &read, &read["/* ttl:3600 */ ".len()..]);
     }
@@ -660,6 +663,17 @@ fn rows_are_the_same(stage: &Stage, is_own: bool) {
             by_text("r_two", "kind = 'a'"),
             "UPDATE r_two SET n = n + 1 WHERE kind = 'a' AND id = 1",
             "UPDATE r_two SET kind = 'a'",
+        ),
+        (
+            by_text("r_made", "id = 50"),
+            "UPDATE r_made SET a = 49 WHERE id = 2",
+            "UPDATE r_made SET a = 1 WHERE id = 50",
+        ),
+        // Which of its columns is called so is another one.
+        (
+            by_text("r_int AS x (n, id)", "id = 77"),
+            "UPDATE r_int SET n = 77 WHERE id = 16777216",
+            "UPDATE r_int SET n = 0 WHERE id = 16777216",
         ),
         (
             by_text("r_int", "id = 7"),

@@ -358,6 +358,54 @@ fn under_row_security_answers_are_remembered_by_rule_and_hang_on_what_policies_r
     );
 }
 
+/// What a rule says that functions read is what is there of that name: a table with its parts, or a view with what it reads.
+#[test]
+fn what_a_rule_depends_on_is_told_with_its_parts_and_missed_where_it_is_not_there() {
+    let rule = |function: &str, depends_on: &str| {
+        format!(
+            "[[rule]]\nname = \"{function}\"\nfunction = \"{function}\"\nfresh = \"1h\"\nstable_functions = true\n\
+             depends_on = [\"{depends_on}\"]\n"
+        )
+    };
+    let rules = [
+        rule("of_parts", "parted"),
+        rule("of_view", "summed"),
+        rule("of_nothing", "partedz"),
+    ];
+    let stage = stage("depended_on", &rules.concat());
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE TABLE parted (id int PRIMARY KEY, n int) PARTITION BY RANGE (id)",
+        "CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (0) TO (100)",
+        "CREATE TABLE beneath (id int PRIMARY KEY, n int)",
+        "INSERT INTO parted VALUES (1, 1)",
+        "INSERT INTO beneath VALUES (1, 1)",
+        "CREATE VIEW summed AS SELECT sum(n) AS n FROM beneath",
+        "CREATE FUNCTION of_parts() RETURNS int STABLE LANGUAGE sql AS 'SELECT sum(n)::int FROM parted'",
+        "CREATE FUNCTION of_view() RETURNS int STABLE LANGUAGE sql AS 'SELECT n::int FROM summed'",
+        "CREATE FUNCTION of_nothing() RETURNS int STABLE LANGUAGE sql AS 'SELECT sum(n)::int FROM parted'",
+    ] {
+        server.run(sql);
+    }
+    for (function, table) in [("of_parts", "parted_low"), ("of_view", "beneath")] {
+        let read = format!("SELECT {function}()");
+        for n in 2..6 {
+            stage.until_remembered(&mut client, &read, &read);
+            server.run(&format!("UPDATE {table} SET n = {n}"));
+            until("it is told", || client.ask(&read) == n.to_string());
+        }
+    }
+    for _ in 0..8 {
+        client.run("SELECT of_nothing()");
+    }
+    let (count, why) = stage.remembered("SELECT of_nothing()");
+    let why = why.unwrap();
+    assert!(
+        count == 0 && why.contains("the table partedz, by a rule's depends_on, which is not there"),
+        "{why}"
+    );
+}
+
 /// Whose answer hangs on the time is told again by a rule that says so.
 #[test]
 fn what_tells_the_time_is_remembered_by_rule_alone() {
@@ -383,7 +431,13 @@ fn what_tells_the_time_is_remembered_by_rule_alone() {
         client.run(hinted);
     }
     let (count, why) = stage.remembered("SELECT now(), count(*) FROM other");
-    assert_eq!((count, why.as_deref()), (0, Some("its answer hangs on the time")));
+    assert_eq!(
+        (count, why.as_deref()),
+        (
+            0,
+            Some("its answer hangs on the time, and no rule says stable_functions")
+        )
+    );
 }
 
 /// Where only what passes the proxy is known.

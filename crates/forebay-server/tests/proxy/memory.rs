@@ -353,6 +353,42 @@ fn an_answer_is_of_those_alone_who_would_have_had_it() {
     straight(postgres()).run("DROP SCHEMA own_one, own_two CASCADE");
 }
 
+/// It is the other one's rows that are told, though nothing of it was changed.
+#[test]
+fn another_database_of_the_same_name_is_another_one() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut server) = (at(address), straight(postgres()));
+    let connect = |address, database| {
+        let client = Client::connect_with(address, &[("user", "postgres"), ("database", database)]);
+        client.expect("let in")
+    };
+    for database in ["namesake", "namesake_too"] {
+        server.run(&format!("CREATE DATABASE {database}"));
+        let mut owner = connect(postgres().address(), database);
+        owner.run("CREATE TABLE named (id int PRIMARY KEY, a text)");
+        owner.run(&format!("INSERT INTO named VALUES (1, '{database}')"));
+    }
+    let read = "/* ttl:3600 */ SELECT a FROM named WHERE id = 1";
+    let mut client = connect(address, "namesake");
+    until_remembered(&mut client, &mut admin, read, "SELECT a FROM named");
+    admin.run("DROP DATABASE namesake WITH (FORCE)");
+    // Who has made it is told so once all of its sessions are gone.
+    until("it is renamed", || {
+        let renamed = admin.query("ALTER DATABASE namesake_too RENAME TO namesake");
+        renamed.error().is_none()
+    });
+    let other = [[Some("namesake_too".to_owned())]];
+    until("the other one is asked", || {
+        connect(address, "namesake").query(read).rows() == other
+    });
+    for _ in 0..5 {
+        assert_eq!(connect(address, "namesake").query(read).rows(), other);
+    }
+    drop((client, reloadable));
+    server.run("DROP DATABASE namesake WITH (FORCE)");
+}
+
 #[test]
 fn what_is_not_remembered_is_told_why() {
     let reloadable = remembering("");
@@ -373,6 +409,16 @@ fn what_is_not_remembered_is_told_why() {
             "hangs on the time",
         ),
         ("SELECT random(), 'whys'", "SELECT random()", "anew each time"),
+        (
+            "SELECT xmax, n FROM whys",
+            "SELECT xmax, n FROM whys",
+            "xmax, which changes where no row does",
+        ),
+        (
+            "SELECT 'whys'::regclass",
+            "SELECT ?::regclass",
+            "which is of the catalog",
+        ),
         (
             "SELECT n FROM whys_view",
             "SELECT n FROM whys_view",

@@ -202,11 +202,9 @@ fn what_comes_once_is_asked_about_nowhere() {
     let text = "SELECT ? AS once";
     for times in 1..4 {
         asker.run("SELECT 1 AS once");
-        assert_eq!(
-            why(text).as_deref(),
-            Some("the catalog has not been asked about it"),
-            "{times}"
-        );
+        let why = why(text);
+        let is_told = |why: &String| why.starts_with("the catalog has not been asked about it");
+        assert!(why.as_ref().is_some_and(is_told), "{times}: {why:?}");
     }
     asker.run("SELECT 1 AS once");
     until("the catalog to be asked", || why(text).is_none());
