@@ -4,7 +4,7 @@
 //! - To invalidate a tag takes one look into a table, however many entries carry it; entries are told by what they remember.
 //! - Moments are counted, not timed: what was fetched by a fetch that began before a tag was invalidated never holds again, and what
 //!   was fetched by one that began after it does, whatever clocks do.
-//! - Memory is bounded by the tags of the entries that are there: a tag that nobody carries is forgotten, and what a flight in the air may
+//! - Memory is bounded by the tags of the entries that are or were there: a tag that nobody carries is forgotten when others come, and what a flight in the air may
 //!   yet bring with it is taken for invalidated if anything that was forgotten was invalidated since that flight began. To forget takes a
 //!   look at one part of the tags in [`PARTS`], so that nobody waits for long, however many there are.
 //!
