@@ -494,7 +494,7 @@ fn rules_say_something_of_something() {
         (
             format!("{rule}fresh = \"0\"\nmissing = \"1s\""),
             5,
-            "missing: of rule \"visits\" is in place of fresh, which is not given",
+            "missing: of rule \"visits\" is in place of fresh, which is \"0\"",
         ),
         (
             format!("{rule}batch = \"0\"\ncapacity = \"1MiB\""),
