@@ -416,7 +416,7 @@ impl State {
     pub(super) fn windows(&self, hints: &Hints, plan: &Plan) -> Option<Windows> {
         let windows = self.pool.remembers().then(|| windows_of(hints, plan)).flatten();
         if windows.is_some() {
-            plan.is_told_windows();
+            plan.note_windows();
         }
         windows
     }

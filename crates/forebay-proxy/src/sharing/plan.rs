@@ -621,7 +621,7 @@ impl Plan {
     }
 
     /// Somebody who asks it says how old its answer may be, or a rule does.
-    pub(crate) fn is_told_windows(&self) {
+    pub(crate) fn note_windows(&self) {
         if !self.has_windows.load(Ordering::Relaxed) {
             self.has_windows.store(true, Ordering::Relaxed);
         }

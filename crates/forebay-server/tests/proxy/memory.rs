@@ -401,6 +401,12 @@ fn what_is_not_remembered_is_told_why() {
     ] {
         admin.run(sql);
     }
+    let unsaid = "SELECT n FROM whys WHERE n > 5";
+    for _ in 0..5 {
+        client.run(unsaid);
+    }
+    let told = remembered(&mut admin, "SELECT n FROM whys WHERE n >").1;
+    assert!(told.is_some_and(|told| told.contains("nothing says how old")));
     for (text, begins, why) in [
         ("SELECT now(), 'whys'", "SELECT now(), ?", "hangs on the time"),
         (

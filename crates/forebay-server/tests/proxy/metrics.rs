@@ -114,6 +114,8 @@ fn what_is_asked_is_counted_by_rule_caller_and_statement() {
         asked += 1.0;
         of(&reloadable.proxy, "remembered_total") == [3.0; 3]
     });
+    let went = |way: &str| value(&reloadable.proxy, "forebay_statements_total", &format!("way=\"{way}\""));
+    assert_eq!([went("fetched"), went("shared"), went("remembered")], [1.0, 0.0, 3.0]);
     // The first ones and the fill, which is asked for all who wait.
     let took = begun.elapsed().as_secs_f64();
     assert_eq!(of(&reloadable.proxy, "asked_total"), [asked; 3]);
