@@ -193,12 +193,13 @@ impl State {
                 } else {
                     let asked = if tag == b'D' { Asked::Describe } else { Asked::Close };
                     let bound = self.bound.as_ref().filter(|_| *body == *b"P\0" && tag == b'D');
-                    let note = bound
-                        .filter(|statement| !statement.was_described())
-                        .map(|statement| Note::Describes {
-                            name: Bytes::new(),
-                            statement: Arc::clone(statement),
-                        });
+                    let note =
+                        bound
+                            .filter(|(_, statement)| self.heeds_description(statement))
+                            .map(|(name, statement)| Note::Describes {
+                                name: name.clone(),
+                                statement: Arc::clone(statement),
+                            });
                     self.ask(server, asked, false, note);
                     server.output.extend_from_slice(message);
                 }
@@ -422,7 +423,7 @@ impl State {
                 }
                 self.ask(server, Asked::Bind, false, note);
                 if portal.is_empty() {
-                    self.bound = Some(statement);
+                    self.bound = self.names.kept(name).map(|name| (name, statement));
                 }
                 return Ok(true);
             }
@@ -456,6 +457,13 @@ impl State {
                 let refused = server.prepare_unnamed(statement.as_deref());
                 self.undo(refused, server);
                 server.output.extend_from_slice(message);
+                let statement = statement.filter(|statement| self.heeds_description(statement));
+                let note = statement.map(|statement| Note::Describes {
+                    name: Bytes::new(),
+                    statement,
+                });
+                self.ask(server, Asked::Describe, false, note);
+                return;
             }
             (false, None) => server.output.extend_from_slice(message),
             // In a transaction that has failed nothing can be prepared, and what has no result is described all the same.
@@ -471,7 +479,7 @@ impl State {
                 let (as_name, note) = self.use_statement(name, &statement, server);
                 frames::put(&mut server.output, b'D', &[b"S", as_name.as_bytes(), &[0]]);
                 let note = match note {
-                    Some(Note::Uses { name }) if !statement.was_described() => {
+                    Some(Note::Uses { name }) if self.heeds_description(&statement) => {
                         Some(Note::Describes { name, statement })
                     }
                     Some(Note::Changed { name, .. }) => {
@@ -501,8 +509,7 @@ impl State {
         match server.prepared.proof(number) {
             Some(Proof::Asked(place)) if server.replies.is_awaited(place) => true,
             Some(Proof::Differs(at)) if at == schema_changes => false,
-            // The server looks by itself at what it has had since before.
-            None if server.prepared.has(number) => false,
+            None if server.prepared.is_looked_at(number) => false,
             _ => {
                 let refused = server.prove(statement, schema_changes);
                 refused.into_iter().for_each(|note| self.undo(note, server));
@@ -525,7 +532,7 @@ impl State {
             let changed = |name| Note::Changed { name, described };
             match server.prepared.proof(number) {
                 Some(Proof::Differs(_)) => return (changed_name(number), kept.map(changed)),
-                None if server.prepared.touch(number) => {
+                None if server.prepared.is_looked_at(number) && server.prepared.touch(number) => {
                     let binds = |name| Note::Binds {
                         name,
                         statement: Arc::clone(statement),

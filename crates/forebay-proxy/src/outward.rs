@@ -16,7 +16,7 @@ use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::replies::{Asked, Unexpected};
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Proof, in_the_clients_words};
+use crate::statements::{Columns, Proof, in_the_clients_words};
 
 /// So much that is all the client's to see changes hands, where less is copied: the server's buffer for an empty one, which takes what is not
 /// whole yet.
@@ -118,7 +118,7 @@ impl State {
                 b'E' if !is_visible => return Err(End::Settings),
                 b't' if here == frame.length => {
                     if let Some(Note::Describes { statement, .. }) = server.replies.note() {
-                        statement.learn_description(b't', &bytes[HEADER_BYTES..here]);
+                        statement.learn_types(&bytes[HEADER_BYTES..here]);
                     }
                 }
                 b'E' => {
@@ -217,8 +217,17 @@ impl State {
                         None => {}
                     }
                 }
-                Some(Note::Describes { statement, .. }) if here == frame.length => {
-                    statement.learn_description(frame.tag, &server.input[at - here + HEADER_BYTES..at]);
+                Some(Note::Describes { name, statement }) if here == frame.length => {
+                    let columns = Columns::by(frame.tag, &server.input[at - here + HEADER_BYTES..at]);
+                    match columns {
+                        Some(columns) if !statement.learn_columns(columns) => {
+                            // Who was told otherwise goes on with what he was told.
+                            let other = self.pool.statements.with(columns, &statement);
+                            self.names.replace(&name, &statement, other);
+                        }
+                        Some(_) if !name.is_empty() => server.prepared.is_as_described(statement.number()),
+                        _ => {}
+                    }
                 }
                 Some(Note::Binds {
                     statement,
@@ -231,8 +240,12 @@ impl State {
                 }) => {
                     let description = &server.input[at - here + HEADER_BYTES..at];
                     let holds = here == frame.length && statement.is_as_described(frame.tag, description);
-                    let proof = (!holds).then_some(Proof::Differs(schema_changes));
-                    server.prepared.set_proof(statement.number(), proof);
+                    match holds {
+                        true => server.prepared.is_as_described(statement.number()),
+                        false => server
+                            .prepared
+                            .set_proof(statement.number(), Some(Proof::Differs(schema_changes))),
+                    }
                 }
                 Some(
                     Note::Prepared { .. }

@@ -99,6 +99,11 @@ impl<N> Replies<N> {
         !self.is_skipping && !self.is_in_group && self.are_all_there()
     }
 
+    /// Whether all that was asked is answered, and it is for a Sync to end it.
+    pub(crate) fn is_owed_sync(&self) -> bool {
+        self.is_in_group && !self.is_skipping && self.are_all_there()
+    }
+
     /// Whether all that was asked is answered.
     pub(crate) fn are_all_there(&self) -> bool {
         let is_answered = |expected: &Expected<N>| matches!(expected.asked, Asked::CopyEnd | Asked::Nothing);

@@ -103,8 +103,8 @@ pub(crate) struct State {
     pub(crate) lent_names: Vec<Bytes>,
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
-    /// The statement, with a name, of which the portal without a name is.
-    pub(crate) bound: Option<Arc<Statement>>,
+    /// The statement, with its name, of which the portal without a name is.
+    pub(crate) bound: Option<(Bytes, Arc<Statement>)>,
     pub(crate) copying: Copying,
     /// What it asks may be carried by others.
     pub(crate) may_share: bool,
@@ -279,6 +279,11 @@ impl State {
             Some(b"0A000") => self.pool.statements.retire(statement),
             _ => {}
         }
+    }
+
+    /// Whether it is of interest how the server describes it: first, or, where answers are remembered that hang on that, always.
+    pub(crate) fn heeds_description(&self, statement: &Statement) -> bool {
+        statement.columns().is_none() || self.pool.remembers()
     }
 
     pub(crate) fn ask(&mut self, server: &mut Server, asked: Asked, is_ours: bool, note: Option<Note>) {

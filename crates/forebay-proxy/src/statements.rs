@@ -5,16 +5,19 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
+use foldhash::fast::FixedState;
 use forebay_sql::{
     Caller, Hints, deallocates, describes_nothing, executes, hints_and_caller, may_make_tables, mentions_a_moment,
     names_a_moment, without_comments,
 };
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::effects::Suspects;
 use crate::figures::{Counting, Top};
@@ -64,8 +67,7 @@ pub(crate) struct Statement {
 struct Described {
     /// The body of its ParameterDescription.
     types: OnceLock<Box<[u8]>>,
-    /// A hash of its columns.
-    columns: OnceLock<u64>,
+    columns: OnceLock<Columns>,
     /// Up to this change of tables it is known to be so still.
     holds_at: AtomicU64,
 }
@@ -83,23 +85,35 @@ pub(crate) struct ToldApart {
 
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What has none has none whatever its tables are like.
-const NO_COLUMNS: u64 = 0;
+/// The columns that a statement has: a hash of their names, types and modifiers, by which PostgreSQL tells whether a plan has another result
+/// (`equalRowTypes`). It is the same behind a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Columns(NonZeroU32);
 
-/// A hash of the columns in a RowDescription: of their names, types and modifiers, by which PostgreSQL tells whether a plan has another result (`equalRowTypes`).
-/// None where it is malformed.
-fn columns_of(description: &[u8]) -> Option<u64> {
-    const BEHIND_NAME: usize = 18;
-    let (count, mut rest) = description.split_first_chunk()?;
-    let mut columns = Vec::new();
-    for _ in 0..u16::from_be_bytes(*count) {
-        let (name, behind) = zero_terminated(rest)?;
-        let (described, behind) = behind.split_first_chunk::<BEHIND_NAME>()?;
-        // Its table, place and size, and the format are no part of the type.
-        columns.push((name, &described[6..10], &described[12..16]));
-        rest = behind;
+impl Columns {
+    /// What has none has none whatever its tables are like.
+    const NONE: Self = Self(NonZeroU32::MIN);
+
+    /// By a RowDescription, or by what stands in its place; none where that is malformed.
+    pub(crate) fn by(tag: u8, body: &[u8]) -> Option<Self> {
+        const BEHIND_NAME: usize = 18;
+        if tag != b'T' {
+            return Some(Self::NONE);
+        }
+        let (count, mut rest) = body.split_first_chunk()?;
+        let mut hasher = FixedState::with_seed(0).build_hasher();
+        for _ in 0..u16::from_be_bytes(*count) {
+            let (name, behind) = zero_terminated(rest)?;
+            let (described, behind) = behind.split_first_chunk::<BEHIND_NAME>()?;
+            // Its table, place and size, and the format are no part of the type.
+            (name, &described[6..10], &described[12..16]).hash(&mut hasher);
+            rest = behind;
+        }
+        let hash = u32::try_from(hasher.finish() >> u32::BITS).expect("its upper half");
+        let is_some = NonZeroU32::new(hash).filter(|hash| *hash != Self::NONE.0);
+        rest.is_empty().then_some(Self(is_some.unwrap_or(NonZeroU32::MAX)))
     }
-    rest.is_empty().then(|| HASHER.hash_one(columns))
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -161,14 +175,6 @@ pub(crate) fn tells_a_moment_by_value(bound: &[u8]) -> bool {
         })
     };
     (0..bound.len()).any(begins)
-}
-
-/// What tells the columns of this description from others, of none where it is that there are none.
-fn columns_by(tag: u8, body: &[u8]) -> Option<u64> {
-    match tag {
-        b'T' => columns_of(body),
-        _ => Some(NO_COLUMNS),
-    }
 }
 
 impl Statement {
@@ -264,18 +270,19 @@ impl Statement {
         self.identity.schema_changes == schema_changes
     }
 
-    /// The server describes it by this message, to whom it was prepared for then.
-    pub(crate) fn learn_description(&self, tag: u8, body: &[u8]) {
-        // What was there before was first.
-        match tag {
-            b't' => drop(self.described.types.set(body.into())),
-            _ => drop(columns_by(tag, body).map(|columns| self.described.columns.set(columns))),
-        }
+    /// The server tells whom it was prepared for by this ParameterDescription of which types its parameters are. What was told first is kept.
+    pub(crate) fn learn_types(&self, body: &[u8]) {
+        drop(self.described.types.set(body.into()));
     }
 
-    /// Whether it was described.
-    pub(crate) fn was_described(&self) -> bool {
-        self.described.columns.get().is_some()
+    /// And that it has these columns. Whether that is what was told first.
+    pub(crate) fn learn_columns(&self, columns: Columns) -> bool {
+        *self.described.columns.get_or_init(|| columns) == columns
+    }
+
+    /// The columns that it was described by.
+    pub(crate) fn columns(&self) -> Option<Columns> {
+        self.described.columns.get().copied()
     }
 
     /// The body of its ParameterDescription, if one was told.
@@ -285,13 +292,12 @@ impl Statement {
 
     /// Whether the server describes it as it did first.
     pub(crate) fn is_as_described(&self, tag: u8, body: &[u8]) -> bool {
-        columns_by(tag, body).as_ref() == self.described.columns.get()
+        Columns::by(tag, body) == self.columns()
     }
 
     /// Whether its columns may be others than it was described by, after so many changes of tables.
     pub(crate) fn needs_proof(&self, schema_changes: u64) -> bool {
-        let columns = self.described.columns.get();
-        columns.is_some_and(|columns| *columns != NO_COLUMNS)
+        self.columns().is_some_and(|columns| columns != Columns::NONE)
             && !self.is_of(schema_changes)
             && self.described.holds_at.load(Relaxed) < schema_changes
     }
@@ -443,6 +449,21 @@ impl Statements {
         all
     }
 
+    /// The same as what the server describes by these columns now, which others were told otherwise: whoever prepares it from now on prepares that one.
+    pub(crate) fn with(&self, columns: Columns, statement: &Statement) -> Arc<Statement> {
+        let mut table = self.table.lock();
+        let known = table.by_identity.get(&statement.identity).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.columns() == Some(columns)) {
+            return known;
+        }
+        let made = table.make(&statement.identity);
+        made.learn_columns(columns);
+        table
+            .by_identity
+            .insert(Arc::clone(&statement.identity), Arc::downgrade(&made));
+        made
+    }
+
     /// Whoever prepares the same from now on prepares another one.
     pub(crate) fn retire(&self, statement: &Statement) {
         let mut table = self.table.lock();
@@ -496,6 +517,14 @@ impl Names {
         }
     }
 
+    /// Where the name stands for this one it stands for the other from now on.
+    pub(crate) fn replace(&mut self, name: &[u8], one: &Arc<Statement>, other: Arc<Statement>) {
+        let statement = self.by_name.get_mut(name).and_then(|named| named.statement.as_mut());
+        if let Some(statement) = statement.filter(|statement| Arc::ptr_eq(statement, one)) {
+            *statement = other;
+        }
+    }
+
     /// That the name stands for what it does is certain: one that stands for nothing need not be kept.
     pub(crate) fn decided(&mut self, name: &[u8]) {
         if self.by_name.get(name).is_some_and(|named| named.statement.is_none()) {
@@ -534,10 +563,23 @@ struct Use {
     used: u64,
     /// Where in the order of answers it was prepared.
     place: u64,
+    /// It was described there by the columns that it is known by: the server takes it by no others from then on.
+    is_as_described: bool,
     proof: Option<Proof>,
 }
 
-/// Whether a statement has the columns there that it was [described](Statement::was_described) by.
+impl Use {
+    fn new(used: u64, place: u64) -> Self {
+        Self {
+            used,
+            place,
+            is_as_described: false,
+            proof: None,
+        }
+    }
+}
+
+/// Whether a statement has the columns there that it was [described](Statement::columns) by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Proof {
     /// That is asked at this place.
@@ -605,6 +647,19 @@ impl Prepared {
         }
     }
 
+    /// It has the columns there that it is known by.
+    pub(crate) fn is_as_described(&mut self, number: u64) {
+        if let Some(known) = self.by_number.get_mut(&number) {
+            known.is_as_described = true;
+            known.proof = None;
+        }
+    }
+
+    /// Whether the server looks by itself at the columns that it has.
+    pub(crate) fn is_looked_at(&self, number: u64) -> bool {
+        self.by_number.get(&number).is_some_and(|known| known.is_as_described)
+    }
+
     pub(crate) fn has(&self, number: u64) -> bool {
         self.by_number.contains_key(&number)
     }
@@ -625,8 +680,7 @@ impl Prepared {
     pub(crate) fn add(&mut self, number: u64, place: u64, max: usize) -> Option<u64> {
         self.clock += 1;
         let used = self.clock;
-        let proof = None;
-        self.by_number.insert(number, Use { used, place, proof });
+        self.by_number.insert(number, Use::new(used, place));
         if self.by_number.len() <= max {
             return None;
         }
@@ -641,12 +695,7 @@ impl Prepared {
 
     /// It is there after all.
     pub(crate) fn put_back(&mut self, number: u64) {
-        let known = Use {
-            used: 0,
-            place: 0,
-            proof: None,
-        };
-        self.by_number.insert(number, known);
+        self.by_number.insert(number, Use::new(0, 0));
     }
 
     pub(crate) fn remove(&mut self, number: u64) {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::question::{Asker, Question, Wording};
 use crate::frames::put;
 use crate::sharing::unit::{Step, UNIT_BYTES_MAX};
-use crate::statements::text_of;
+use crate::statements::{Columns, text_of};
 
 /// Of a question that nobody asks any more half the uses are left after so long.
 pub(super) const HALF_LIFE: Duration = Duration::from_secs(600);
@@ -65,6 +65,9 @@ struct Executed {
     values: String,
     /// A letter for each message.
     messages: String,
+    /// Those that it was told to have before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    columns: Option<Columns>,
 }
 
 impl fmt::Debug for HotQuestion {
@@ -92,6 +95,7 @@ impl HotQuestion {
                 statement,
                 bound,
                 steps,
+                columns,
             } => {
                 let text = text_of(statement.definition());
                 // Behind the text, its end and the count.
@@ -102,6 +106,7 @@ impl HotQuestion {
                         .collect(),
                     values: BASE64.encode(bound),
                     messages: steps.iter().map(Step::letter).collect(),
+                    columns: *columns,
                 };
                 (String::from_utf8(text.to_vec()).ok()?, Some(bound))
             }
@@ -131,6 +136,11 @@ impl HotQuestion {
         (&*asked.user, &*asked.database) == (&*whose.user, &*whose.database)
             && asked.began == beginning.settings()
             && set.eq(settings.all())
+    }
+
+    /// The columns that those who asked it took its rows to have, if they had been told before.
+    pub(crate) fn columns(&self) -> Option<Columns> {
+        self.asked.bound.as_ref()?.columns
     }
 
     /// The messages that ask it, and what its statement is prepared by, if it is one; none where no client could send that.
@@ -258,6 +268,7 @@ mod tests {
                 types,
                 values,
                 messages,
+                columns: None,
             });
             hot
         };

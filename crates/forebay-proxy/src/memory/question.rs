@@ -1,7 +1,7 @@
 //! Question: all that an answer hangs on, and what it takes to ask it.
 //!
 //! Promises: two questions are equal only if they ask the same text, but for comments, with the same parameters and formats, as the same user at
-//! the same database, under the same settings, and say the same of how old the answer may be. What questions of one [`Form`] have in common is
+//! the same database, under the same settings, of the same columns as far as they were told before, and say the same of how old the answer may be. What questions of one [`Form`] have in common is
 //! there once, for there are millions of them. Knows no cache.
 
 use std::future::Future;
@@ -19,7 +19,7 @@ use crate::beginning::Beginning;
 use crate::figures::Counting;
 use crate::settings::Settings;
 use crate::sharing::unit::Steps;
-use crate::statements::Statement;
+use crate::statements::{Columns, Statement};
 use crate::whose::Whose;
 
 /// The server's answer is nothing to be remembered: an error, or none at all.
@@ -68,6 +68,8 @@ pub(crate) enum Wording {
         /// The body of its Bind behind the name.
         bound: Arc<[u8]>,
         steps: Steps,
+        /// Those that whoever asks it takes its rows to have; none where he is told.
+        columns: Option<Columns>,
     },
 }
 
@@ -141,10 +143,12 @@ impl Hash for Question {
                 statement,
                 bound,
                 steps,
+                columns,
             } => {
                 state.write_u64(statement.told_apart_by().map_or(0, |told| told.hash));
                 bound.hash(state);
                 steps.hash(state);
+                columns.hash(state);
             }
         }
     }
@@ -159,18 +163,21 @@ impl PartialEq for Wording {
                     statement: one,
                     bound: one_bound,
                     steps: one_steps,
+                    columns: one_columns,
                 },
                 Self::Bound {
                     statement: other,
                     bound: other_bound,
                     steps: other_steps,
+                    columns: other_columns,
                 },
             ) => {
                 let ask_the_same = || {
                     one.told_apart_by()
                         .is_some_and(|told| Some(told) == other.told_apart_by())
                 };
-                one_bound == other_bound && one_steps == other_steps && (Arc::ptr_eq(one, other) || ask_the_same())
+                let are_alike = (one_steps, one_columns) == (other_steps, other_columns);
+                one_bound == other_bound && are_alike && (Arc::ptr_eq(one, other) || ask_the_same())
             }
             _ => false,
         }

@@ -1,8 +1,9 @@
-//! Inside: what is asked inside of a transaction and answered from memory.
+//! Inside: what is asked by a client that has a connection, and answered from memory: inside of a transaction, or behind what it has prepared and described with a
+//! Flush, and not asked yet.
 //!
 //! Promises:
-//! - Only where a rule says so, under READ COMMITTED, and as long as nothing was asked in the transaction but to read. Nor does memory answer a session that has, or
-//!   may have, what is its own on its connection alone.
+//! - Inside of a transaction only where a rule says so, under READ COMMITTED, and as long as nothing was asked in it but to read. Nor does memory answer a session
+//!   that has, or may have, what is its own on its connection alone.
 //! - Who is not answered from memory asks the server as ever, on the connection that he has. He waits for no other: who has one and waits for
 //!   another could wait for himself. What he asks is asked beside him once more, for those who come.
 //! - A server that waits for a transaction's next statement hears of it at least every [`SILENT_FOR`], if anything is asked: it does not take it for idle.
@@ -15,9 +16,9 @@ use super::asked::Asked;
 use super::carrier::learn_beside;
 use super::offer::PARSE_COMPLETE;
 use super::plan::Kind;
-use super::unit::unit;
+use super::unit::{Unit, unit};
 use crate::client::Client;
-use crate::frames;
+use crate::frames::{self, HEADER_BYTES};
 use crate::last_answer::LastAnswer;
 use crate::memory::Told;
 use crate::memory::watch::Course;
@@ -27,36 +28,61 @@ use crate::state::State;
 /// PostgreSQL's `idle_in_transaction_session_timeout` is longer, where there is one.
 const SILENT_FOR: Duration = Duration::from_millis(500);
 
+/// Where a client is that has a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a transaction in which it has only read.
+    Transaction,
+    /// Behind what it has prepared, described, or closed, and nothing else; its Sync is still to come.
+    Described,
+}
+
 impl State {
-    /// Answers from memory what the client asks next, inside of its transaction. False: the server is to be asked.
+    /// Where memory may answer the client; none where the server is at something, or the client may have done what memory does not know of.
+    fn place(&self, server: &Server) -> Option<Place> {
+        match (server.status, self.watch.course) {
+            (b'T', Course::Reads) if server.replies.is_empty() => Some(Place::Transaction),
+            // Whatever is run has a course.
+            (b'I', Course::Untouched) if server.replies.is_owed_sync() && self.watch.is_whole => Some(Place::Described),
+            _ => None,
+        }
+    }
+
+    /// Answers from memory what the client asks next on the connection that it has. False: the server is to be asked.
     pub(crate) fn tell_inside(&mut self, client: &mut Client, server: &Server) -> bool {
-        let is_between = server.status == b'T'
-            && server.output.is_empty()
-            && server.replies.is_empty()
+        let Some(place) = self.place(server) else { return false };
+        let is_between = server.output.is_empty()
             && self.passing_in == 0
             && self.passing_out == 0
             && !self.is_learning
             && !self.is_asking;
-        if self.watch.course != Course::Reads
-            || !is_between
+        if !is_between
             || !self.may_share
             || self.is_pinned
             || self.is_suspect
             || client.input.is_empty()
             || client.is_behind()
-            || self.spoke.is_none_or(|spoke| spoke.elapsed() > SILENT_FOR)
         {
             return false;
         }
-        let Some(company) = self.company().filter(|company| company.is_told_inside) else {
+        let in_transaction = place == Place::Transaction;
+        if in_transaction && self.spoke.is_none_or(|spoke| spoke.elapsed() > SILENT_FOR) {
+            return false;
+        }
+        let company = self.company();
+        let Some(company) = company.filter(|company| !in_transaction || company.is_told_inside) else {
             return false;
         };
         let Some(asked) = unit(&client.input) else { return false };
+        if !in_transaction && matches!(asked, Unit::Simple(_)) {
+            return false;
+        }
         let Some(known) = self.known(&company, &asked).filter(|known| known.may_travel) else {
             return false;
         };
         let plan = &known.plan;
-        if plan.kind() != Some(Kind::Read) || !plan.ruled.in_transactions || known.hints.after.is_some() {
+        let may_be_told = !in_transaction || plan.ruled.in_transactions;
+        if plan.kind() != Some(Kind::Read) || !may_be_told || known.hints.after.is_some() {
             return false;
         }
         let Some(windows) = self.windows(&known.hints, plan) else {
@@ -89,12 +115,16 @@ impl State {
         known.was_remembered();
         self.registration.counters().was_remembered();
         let asked = Asked::of(&asked, &client.input, || known.statement.clone());
-        client.input.advance(asked.length);
+        // By the Sync the server ends what it has begun for the client.
+        let is_left = if in_transaction { 0 } else { HEADER_BYTES };
+        client.input.advance(asked.length - is_left);
         if asked.is_parsed {
             client.output.extend_from_slice(&PARSE_COMPLETE);
         }
         client.tell(&said);
-        frames::put(&mut client.output, b'Z', &[b"T"]);
+        if in_transaction {
+            frames::put(&mut client.output, b'Z', &[b"T"]);
+        }
         self.keep_unnamed(asked);
         self.last_answer = LastAnswer::Memory(remembrance);
         true

@@ -148,6 +148,7 @@ fn wording_of(asked: &Unit<'_>, statement: Option<&Arc<Statement>>) -> Option<Wo
                 statement: Arc::clone(statement),
                 bound: extended.bound.into(),
                 steps: extended.steps,
+                columns: statement.columns().filter(|_| extended.steps.hang_on_columns()),
             })
         }
     }

@@ -8,11 +8,9 @@ use crate::frames::{self, HEADER_BYTES};
 
 /// A longer one is nobody else's to carry.
 pub(crate) const UNIT_BYTES_MAX: usize = 16 * 1024;
-/// Most messages of one.
-const STEPS_MAX: usize = 6;
 
-/// One message of a unit, by what it asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// One message of a unit, by what it asks, in the order in which they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Step {
     Parse,
     DescribeStatement,
@@ -42,26 +40,37 @@ impl Step {
     }
 }
 
-/// The messages of a statement by the extended protocol, in their order.
+/// The messages of a statement by the extended protocol: each once at most, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Steps {
-    steps: [Option<Step>; STEPS_MAX],
-    count: u8,
-}
+pub(crate) struct Steps(u8);
 
 impl Steps {
+    /// The same and this one, which may be there.
+    pub(crate) fn with(self, step: Step) -> Self {
+        Self(self.0 | 1 << step as u8)
+    }
+
+    /// None where it does not come behind those that are there.
     fn push(&mut self, step: Step) -> Option<()> {
-        *self.steps.get_mut(usize::from(self.count))? = Some(step);
-        self.count += 1;
-        Some(())
+        let is_behind = self.0 < 1 << step as u8;
+        *self = self.with(step);
+        is_behind.then_some(())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Step> + '_ {
-        self.steps.iter().flatten().copied()
+    pub(crate) fn iter(self) -> impl Iterator<Item = Step> {
+        let all = Step::LETTERS.iter().map(|(step, _)| *step);
+        all.filter(move |step| self.has(*step))
     }
 
-    pub(crate) fn has(&self, step: Step) -> bool {
-        self.iter().any(|known| known == step)
+    pub(crate) fn has(self, step: Step) -> bool {
+        self.0 & 1 << step as u8 != 0
+    }
+
+    /// Whether whoever asks like this hangs on what he was told of the statement's columns before.
+    pub(crate) fn hang_on_columns(self) -> bool {
+        ![Step::Parse, Step::DescribeStatement, Step::DescribePortal]
+            .into_iter()
+            .any(|step| self.has(step))
     }
 }
 
@@ -110,7 +119,7 @@ pub(crate) fn unit(input: &[u8]) -> Option<Unit<'_>> {
             }
         };
         let step = match tag {
-            b'P' if steps.count == 0 => {
+            b'P' if steps == Steps::default() => {
                 let (name, behind) = frames::zero_terminated(body)?;
                 if !name.is_empty() {
                     return None;

@@ -67,6 +67,10 @@ async fn question_of(
         Unit::Extended(_) => {
             let changes = pool.effects.schema_changes();
             let statement = pool.statements.of(&definition?, &company.settings, changes);
+            // Where it has others by now it is not remembered.
+            if let Some(columns) = hot.columns() {
+                statement.learn_columns(columns);
+            }
             Known::of_statement(statement, &company.settings, pool, company)?
         }
     };

@@ -210,3 +210,51 @@ fn what_was_described_before_a_table_was_altered_is_not_told_with_other_columns(
     );
     server.run("DROP TABLE described, beside");
 }
+
+/// Who was told the columns of a statement is not answered from memory by the columns that it had before, or has since: though nobody tells that a table is
+/// altered past the proxy, where answers are remembered by time alone.
+#[test]
+fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
+    for (invalidate, table) in [("none", "columns_by_time"), ("own", "columns_by_own")] {
+        let reloadable = remembering(&format!("invalidate = \"{invalidate}\""));
+        let address = reloadable.proxy.address();
+        let (mut admin, mut before) = (at(address), at(address));
+        let mut server = straight(postgres());
+        server.run(&format!("CREATE TABLE {table} (id int PRIMARY KEY, a int)"));
+        server.run(&format!("INSERT INTO {table} VALUES (1, 1), (2, 2)"));
+        let read = format!("SELECT * FROM {table} WHERE id < $1");
+        let hinted = format!("/* ttl:3600 */ {read}");
+        let again = |value| [bind("", "one", &[value]), execute("", 0)];
+        let prepare = |client: &mut Client, text: &str| client.pipeline(&[parse("one", text), describe(b'S', "one")]);
+        let until_remembered = |client: &mut Client, admin: &mut Client, columns| {
+            let before = remembered(admin, &read).0;
+            until("it is remembered", || {
+                assert_eq!(client.pipeline(&again("2")).rows()[0].len(), columns);
+                remembered(admin, &read).0 > before
+            });
+        };
+        prepare(&mut before, &hinted);
+        until_remembered(&mut before, &mut admin, 2);
+        // It is prepared nowhere else.
+        let mut holder = at(address);
+        holder.run("BEGIN");
+        server.run(&format!("ALTER TABLE {table} ADD COLUMN b text"));
+        let other_words = format!("/* somebody else */ {hinted}");
+        for text in [&hinted, &other_words] {
+            let mut behind = at(address);
+            prepare(&mut behind, text);
+            for _ in 0..3 {
+                assert_eq!(behind.pipeline(&again("2")).rows()[0].len(), 3, "{text}");
+            }
+            until_remembered(&mut behind, &mut admin, 3);
+        }
+        for _ in 0..3 {
+            let told = before.pipeline(&again("2"));
+            assert!(told.sqlstate() == "0A000" || told.rows()[0].len() == 2, "{told:?}");
+        }
+        // What was not asked before is asked where it was not prepared before.
+        let told = before.pipeline(&again("3"));
+        assert_eq!(told.sqlstate(), "0A000", "{told:?}");
+        server.run(&format!("DROP TABLE {table}"));
+    }
+}

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::client::{Answer, Client, bind, describe, execute, parse};
+use crate::client::{Answer, Client, bind, close, describe, execute, flush, parse, sync};
 use crate::crowd::until;
-use crate::memory::{bytes, remembered, remembering};
+use crate::memory::{bytes, remembered, remembering, until_remembered};
 use crate::windows::pass;
 use crate::{as_user, at, postgres, straight};
 
@@ -179,7 +179,7 @@ fn memory_does_not_answer_inside_of_transactions_unless_a_rule_says_so() {
     server.run("CREATE TABLE outside (n int)");
     server.run("INSERT INTO outside VALUES (1)");
     for read in ["SELECT n FROM outside", "/* ttl:3600 */ SELECT n FROM outside"] {
-        crate::memory::until_remembered(&mut client, &mut admin, read, "SELECT n FROM outside");
+        until_remembered(&mut client, &mut admin, read, "SELECT n FROM outside");
         client.run("BEGIN");
         server.run("UPDATE outside SET n = n + 1");
         let now = server.query("SELECT n FROM outside").value();
@@ -216,7 +216,7 @@ fn who_keeps_his_connection_is_told_nothing_from_memory_inside_of_transactions_e
         ["postgres", "trusted", "trusted"].map(|user| as_user(address, user).unwrap());
     let mut of_all = |client: &mut Client, read: &str| {
         let begins = read.strip_suffix(" ORDER BY 1").unwrap_or(read);
-        crate::memory::until_remembered(client, &mut admin, read, begins);
+        until_remembered(client, &mut admin, read, begins);
         client.run("BEGIN");
         let before = remembered(&mut admin, begins).0;
         client.run(read);
@@ -270,4 +270,77 @@ fn the_server_hears_of_who_is_told_inside_of_a_transaction() {
     client.run("COMMIT");
     let told = remembered(&mut admin, read).0 - before;
     assert!((10..30).contains(&told), "{told} of 30 were told from memory");
+}
+
+/// As drivers ask that prepare without a name, and wait for the description before they bind: the connection is theirs meanwhile.
+#[test]
+fn what_was_described_with_a_flush_is_answered_from_memory_and_the_server_ends_it() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE flushed (id int PRIMARY KEY, n int)");
+    server.run("CREATE TABLE flushed_other (n int)");
+    server.run("INSERT INTO flushed VALUES (1, 1), (2, 2)");
+    let read = "SELECT n FROM flushed WHERE id = $1";
+    let hinted = format!("/* ttl:3600 */ {read}");
+    let described = |client: &mut Client, name: &str| {
+        client.send(&[parse(name, &hinted), describe(b'S', name), flush()].concat());
+        let said = ["1", "t", "T"].map(|_| client.read().unwrap());
+        said.map(|message| (message.kind, message.body))
+    };
+    let bound = |name: &str| [bind("", name, &["1"]), execute("", 0)];
+    for name in ["", "one"] {
+        let before = remembered(&mut admin, read).0;
+        until("it is remembered", || {
+            assert_eq!(described(&mut client, name), described(&mut server, name));
+            let said = client.pipeline(&bound(name));
+            let straight = server.pipeline(&bound(name));
+            assert_eq!((bytes(&said), said.status), (bytes(&straight), 'I'));
+            for both in [&mut client, &mut server] {
+                both.pipeline(&[close(b'S', name)]);
+            }
+            remembered(&mut admin, read).0 > before
+        });
+    }
+    server.run("UPDATE flushed SET n = 7 WHERE id = 1");
+    let stale = |client: &mut Client| {
+        described(client, "");
+        client.pipeline(&bound("")).value().as_deref() == Some("1")
+    };
+    assert!(stale(&mut client), "it is from memory");
+    // The connection is free, and what comes next is asked of the server.
+    assert_eq!(client.ask("SELECT n FROM flushed WHERE id = 1"), "7");
+    // The portal that nobody has made is none.
+    described(&mut client, "");
+    client.send(&[&bound("")[..], &[flush(), sync()]].concat().concat());
+    assert_eq!(
+        client.answer().value().as_deref(),
+        Some("7"),
+        "with a Flush it is no unit"
+    );
+    client.run("BEGIN");
+    assert!(!stale(&mut client), "no rule tells it inside of transactions");
+    client.run("ROLLBACK");
+    // A query ends what was described as well, and is asked of the server.
+    let query = format!("/* ttl:3600 */ {}", read.replace("$1", "2"));
+    until_remembered(&mut client, &mut admin, &query, "SELECT n FROM flushed WHERE id =");
+    server.run("UPDATE flushed SET n = 8 WHERE id = 2");
+    described(&mut client, "");
+    assert_eq!(client.ask(&query), "8");
+    assert!(stale(&mut client));
+    // Where anything was run before, or bound, the server answers.
+    let run = |text| vec![parse("other", text), bind("", "other", &[]), execute("", 0)];
+    for (before, last) in [
+        (run("SELECT n FROM flushed_other"), 'C'),
+        (vec![parse("other", "SELECT 1"), bind("kept", "other", &[])], '2'),
+        // What it may change is not known before it is run.
+        (run("UPDATE flushed_other SET n = n"), 'C'),
+    ] {
+        assert!(stale(&mut client));
+        client.send(&[&before[..], &[flush()]].concat().concat());
+        while char::from(client.read().unwrap().kind) != last {}
+        assert!(!stale(&mut client), "{before:?}");
+        client.pipeline(&[close(b'S', "other")]);
+    }
+    server.run("DROP TABLE flushed, flushed_other");
 }
