@@ -28,6 +28,7 @@ use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::reach::Reach;
 use crate::server::{Server, Shown};
 use crate::sharing::company::Companies;
+pub use crate::sharing::met::{Asks, Met};
 use crate::sharing::rules::Rules;
 pub use crate::sharing::rules::{Doubt, Rule, StatementForm, TableName};
 pub use crate::sharing::terms::Sharing;

@@ -1,11 +1,11 @@
 //! Check: whether the server could start with these options, and what it would serve.
 //!
 //! Promises: reads all files that a start would read, and refuses what it would refuse for them; opens no database, listens nowhere and
-//! connects to nothing. No password is told.
+//! connects to nothing. No password is told. Of a statement it says which rules are of it.
 
 use std::fmt::Write as _;
 
-use forebay_proxy::pool::{Limits, PoolMode};
+use forebay_proxy::pool::{Asks, Limits, Met, PoolMode};
 use forebay_proxy::{Invalidation, UserOptions};
 
 use crate::access::Rules;
@@ -56,7 +56,7 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
         .http
         .map_or_else(|| "off".to_owned(), |address| address.to_string());
     let mut plan = String::new();
-    let mut line = |what: &str, how: String| writeln!(plan, "{what:<12}{how}").expect("a string takes all");
+    let mut line = |what: &str, how: String| put(&mut plan, what, &how);
     line("clients", format!("{}, {tls}, {who}, at most {most}", options.listen));
     line("HTTP", http);
     match &options.proxy {
@@ -121,6 +121,47 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
         }
     }
     Ok(plan)
+}
+
+fn put(plan: &mut String, what: &str, how: &str) {
+    writeln!(plan, "{what:<12}{how}").expect("a string takes all");
+}
+
+/// Which rules are of a statement that this one asks, and what that comes to, as far as its text tells.
+#[must_use]
+pub fn met(options: &Options, statement: &str, asks: Asks<'_>) -> String {
+    let rules = options.proxy.as_ref().map_or(&[][..], |proxy| &proxy.rules);
+    let remembers = options.proxy.as_ref().is_some_and(|proxy| proxy.cache_memory > 0);
+    let Met {
+        text,
+        rules,
+        of_others,
+        said,
+        remembered,
+    } = Met::of(statement, asks, rules);
+    let mut told = String::new();
+    put(&mut told, "statement", &text);
+    match rules.is_empty() {
+        true => put(&mut told, "", "no rule is of it"),
+        false => put(&mut told, "", &format!("of it: {}", rules.join(", "))),
+    }
+    if !of_others.is_empty() {
+        let others = of_others.join(", ");
+        put(&mut told, "", &format!("of it where others ask it: {others}"));
+    }
+    if !said.is_empty() {
+        put(&mut told, "", &format!("such statements {}", said.join(", ")));
+    }
+    match remembered {
+        Ok(_) if !remembers => put(&mut told, "", "not remembered: cache_memory is 0"),
+        Ok(windows) => put(
+            &mut told,
+            "",
+            &format!("remembered {windows}, if the catalog has nothing against it"),
+        ),
+        Err(why) => put(&mut told, "", &format!("not remembered: {why}")),
+    }
+    told
 }
 
 /// What is said of one user.

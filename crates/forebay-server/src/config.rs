@@ -52,6 +52,18 @@ pub enum Command {
         /// The file that serve would get as --config
         #[arg(value_name = "FILE")]
         config: PathBuf,
+        /// Statements of which is said which rules are of them, and what that comes to
+        #[arg(value_name = "STATEMENT")]
+        statements: Vec<String>,
+        /// As this user asks them
+        #[arg(long)]
+        user: Option<String>,
+        /// At this database, as clients call it
+        #[arg(long)]
+        database: Option<String>,
+        /// From sessions whose application_name is this
+        #[arg(long)]
+        application: Option<String>,
     },
     /// Change who may connect
     User {
@@ -515,7 +527,9 @@ impl Settings {
     /// would be open to everyone. What stands in the file is named with its line.
     pub fn resolve(&self) -> Result<Options, OptionsError> {
         let Some(path) = &self.config else {
-            return self.over(Self::default());
+            let mut options = self.over(Self::default())?;
+            options.doubt(|doubt| doubt);
+            return Ok(options);
         };
         let text = std::fs::read_to_string(path).map_err(|error| OptionsError::File {
             path: path.clone(),
@@ -527,12 +541,7 @@ impl Settings {
             error: Box::new(error),
         })?;
         let mut options = self.over(file).map_err(|error| error.in_file(path, &text))?;
-        if let Some(proxy) = &mut options.proxy {
-            let doubts = rules::doubts(&proxy.rules, proxy.cache_memory > 0)
-                .into_iter()
-                .map(|doubt| doubt.in_file(path, &text).to_string());
-            proxy.doubts = doubts.collect();
-        }
+        options.doubt(|doubt| doubt.in_file(path, &text));
         Ok(options)
     }
 
@@ -633,6 +642,13 @@ macro_rules! unlike {
 }
 
 impl Options {
+    /// Finds what is said in vain, and where.
+    fn doubt(&mut self, place: impl Fn(OptionsError) -> OptionsError) {
+        let Some(proxy) = &mut self.proxy else { return };
+        let doubts = rules::doubts(&proxy.rules, proxy.cache_memory > 0, &proxy.invalidation);
+        proxy.doubts = doubts.into_iter().map(|doubt| place(doubt).to_string()).collect();
+    }
+
     /// Options that hold from the start to the end of a server, and that others have otherwise.
     pub(crate) fn fixed_unlike(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         let proxy = (self.proxy.is_some() != other.proxy.is_some()).then_some("upstream");

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use forebay_pg_wire::verifier::Verifier;
+use forebay_proxy::pool::Asks;
 use forebay_server::check;
 use forebay_server::config::{Command, CommandLine, Settings, UserAction};
 use forebay_server::server;
@@ -24,7 +25,20 @@ fn main() -> ExitCode {
     let done = match line.command {
         None => server::serve(&line.serve).map_err(Into::into),
         Some(Command::Serve(settings)) => server::serve(&settings).map_err(Into::into),
-        Some(Command::Check { config }) => say_what_would_be(config, &mut io::stdout().lock()),
+        Some(Command::Check {
+            config,
+            statements,
+            user,
+            database,
+            application,
+        }) => {
+            let asks = Asks {
+                user: user.as_deref(),
+                database: database.as_deref(),
+                application: application.as_deref(),
+            };
+            say_what_would_be(config, &statements, asks, &mut io::stdout().lock())
+        }
         Some(Command::User { action }) => change_users(&action, ask_password, &mut io::stdout().lock()),
     };
     match done {
@@ -37,13 +51,22 @@ fn main() -> ExitCode {
 }
 
 /// `forebay check …`.
-fn say_what_would_be(config: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+fn say_what_would_be(
+    config: PathBuf,
+    statements: &[String],
+    asks: Asks<'_>,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
     let settings = Settings {
         config: Some(config),
         ..Settings::default()
     };
-    let plan = check::plan(&settings.resolve()?).map_err(|error| error.in_file_of(&settings))?;
+    let options = settings.resolve()?;
+    let plan = check::plan(&options).map_err(|error| error.in_file_of(&settings))?;
     write!(out, "{plan}")?;
+    for statement in statements {
+        write!(out, "{}", check::met(&options, statement, asks))?;
+    }
     Ok(())
 }
 

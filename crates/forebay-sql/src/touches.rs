@@ -71,7 +71,7 @@ pub struct NotShown(pub &'static str);
 /// So many bytes of a name count (`NAMEDATALEN` in `pg_config_manual.h`, less its end).
 const NAME_BYTES_MAX: usize = 63;
 /// Words that no query has that only reads, unless it has a column of that name.
-const NOT_READING: [&str; 7] = ["INTO", "INSERT", "UPDATE", "DELETE", "MERGE", "SHARE", "TABLESAMPLE"];
+const NOT_READING: [&str; 6] = ["INTO", "INSERT", "UPDATE", "DELETE", "MERGE", "SHARE"];
 /// What is neither of what is shown.
 const NO_CHANGE: &str = "is no query, INSERT, UPDATE, DELETE or MERGE";
 /// Columns that every table has, which tell of the transaction that wrote a row.
@@ -166,6 +166,9 @@ fn effect(parsed: &ast::Statement, tokens: &[(Range<usize>, Token<'_>)]) -> Resu
     };
     match parsed {
         ast::Statement::Query(_) => {
+            if has(&["TABLESAMPLE"]) {
+                return Err(NotShown("reads a sample, which is another one each time"));
+            }
             if !only_reads(parsed) || has(&NOT_READING) || !begins(&["SELECT", "WITH", "VALUES", "TABLE"]) {
                 return Err(NotShown("locks what it reads, or writes"));
             }

@@ -579,8 +579,8 @@ impl Plan {
         })
     }
 
-    /// Why its answer is not told again later, whoever would have it so; none where it may be.
-    pub(crate) fn why_not_remembered(&self) -> Option<String> {
+    /// Why its answer is not told again later, whatever the catalog says; none where it may be.
+    pub(crate) fn why_never_remembered(&self) -> Option<String> {
         if let Err(why) = &self.touches {
             return Some(format!("it {why}"));
         }
@@ -598,6 +598,14 @@ impl Plan {
         }
         if !self.has_windows.load(Ordering::Relaxed) {
             return Some(self.ruled.why_no_windows().to_owned());
+        }
+        None
+    }
+
+    /// Why its answer is not told again later, whoever would have it so; none where it may be.
+    pub(crate) fn why_not_remembered(&self) -> Option<String> {
+        if let Some(why) = self.why_never_remembered() {
+            return Some(why);
         }
         match &*self.learnt.lock() {
             Learnt::Nothing => return Some(NOT_ASKED.to_owned()),

@@ -268,16 +268,16 @@ impl Rule {
         }
     }
 
-    /// What it says.
-    pub(crate) fn said(&self) -> String {
+    /// What it says, in words that follow what it is of.
+    pub(crate) fn says(&self) -> Vec<String> {
         let Self {
             name: _,
-            database,
-            user,
-            application,
-            table,
-            function,
-            statement,
+            database: _,
+            user: _,
+            application: _,
+            table: _,
+            function: _,
+            statement: _,
             batch,
             joins,
             ignores_application,
@@ -332,6 +332,20 @@ impl Rule {
                 format!("hang on {} too", tables.join(" and "))
             }),
         ];
+        said.into_iter().flatten().collect()
+    }
+
+    /// What it is of, and what it says of that.
+    pub(crate) fn said(&self) -> String {
+        let Self {
+            database,
+            user,
+            application,
+            table,
+            function,
+            statement,
+            ..
+        } = self;
         let of = [
             database.as_ref().map(|database| format!(" at {database}")),
             user.as_ref().map(|user| format!(" of {user}")),
@@ -342,14 +356,13 @@ impl Rule {
             table.as_ref().map(|table| format!(" that name {}", table.0.join("."))),
             statement.as_ref().map(|text| format!(" like {}", text.shown)),
         ];
-        let (of, said): (String, Vec<String>) =
-            (of.into_iter().flatten().collect(), said.into_iter().flatten().collect());
-        let what = if ignores_application.is_some() {
+        let of: String = of.into_iter().flatten().collect();
+        let what = if self.ignores_application.is_some() {
             "sessions"
         } else {
             "statements"
         };
-        format!("{what}{of} {}", said.join(", "))
+        format!("{what}{of} {}", self.says().join(", "))
     }
 }
 
@@ -421,29 +434,65 @@ impl Rules {
         let batch_by = first(|rule| rule.batch.is_some());
         let joins_by = first(|rule| rule.joins.is_some());
         let fresh_by = first(|rule| rule.fresh.is_some());
-        let answer_by = first(|rule| rule.max_answer.is_some());
-        let says = |of: fn(&Rule) -> Option<bool>| own.iter().find_map(|at| of(&self.all[*at])) == Some(true);
-        let depends_on = own.iter().find_map(|at| self.all[*at].depends_on.as_ref());
-        let depends_on = depends_on.into_iter().flatten();
+        let said = self.said_by(&own);
+        let depends_on = said.depends_on.iter().flatten();
         Ruled {
-            stable_functions: says(|rule| rule.stable_functions),
+            stable_functions: said.stable_functions == Some(true),
             // Of those who share whatever their application is called, a policy might ask for that.
-            row_security: says(|rule| rule.row_security) && !self.ignore_applications(),
+            row_security: said.row_security == Some(true) && !self.ignore_applications(),
             depends_on: depends_on.filter_map(TableName::last).map(Arc::from).collect(),
-            max_answer: answer_by.and_then(|at| self.all[at].max_answer),
-            in_transactions: says(|rule| rule.in_transactions),
-            windows: fresh_by.and_then(|at| self.all[at].windows()),
+            max_answer: said.max_answer,
+            in_transactions: said.in_transactions == Some(true),
+            windows: said.windows(),
             room: fresh_by
-                .filter(|at| self.all[*at].capacity.is_some())
+                .filter(|_| said.capacity.is_some())
                 .map(|at| self.all[at].name.as_str().into()),
             fresh_by,
-            batch: batch_by.and_then(|at| self.all[at].batch),
-            joins: joins_by.and_then(|at| self.all[at].joins).unwrap_or(false),
+            batch: said.batch,
+            joins: said.joins == Some(true),
             counts: Arc::clone(&self.counts),
             batch_by,
             joins_by,
             own,
         }
+    }
+
+    /// Of each thing what the first of these says, by their places.
+    fn said_by(&self, own: &[usize]) -> Rule {
+        fn first<T>(all: &[Rule], own: &[usize], of: impl Fn(&Rule) -> Option<T>) -> Option<T> {
+            own.iter().find_map(|at| of(&all[*at]))
+        }
+        // What goes with a window is said with it.
+        let of_fresh = first(&self.all, own, |rule| rule.fresh.map(|_| rule.clone()));
+        Rule {
+            batch: first(&self.all, own, |rule| rule.batch),
+            joins: first(&self.all, own, |rule| rule.joins),
+            max_answer: first(&self.all, own, |rule| rule.max_answer),
+            in_transactions: first(&self.all, own, |rule| rule.in_transactions),
+            stable_functions: first(&self.all, own, |rule| rule.stable_functions),
+            row_security: first(&self.all, own, |rule| rule.row_security),
+            depends_on: first(&self.all, own, |rule| rule.depends_on.clone()),
+            name: String::new(),
+            database: None,
+            user: None,
+            application: None,
+            table: None,
+            function: None,
+            statement: None,
+            // Of sessions.
+            ignores_application: None,
+            ..of_fresh.unwrap_or_default()
+        }
+    }
+
+    /// Of each thing what holds of a statement of which these rules said so much.
+    pub(crate) fn said(&self, ruled: &Ruled) -> Rule {
+        self.said_by(&ruled.own)
+    }
+
+    /// Those that are of it.
+    pub(crate) fn own(&self, ruled: &Ruled) -> impl Iterator<Item = &Rule> {
+        ruled.own.iter().map(|at| &self.all[*at])
     }
 
     /// What the rule of this name has counted.

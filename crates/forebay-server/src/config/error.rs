@@ -21,7 +21,7 @@ pub enum OptionsError {
         error: std::io::Error,
     },
     /// The file cannot be understood: the error shows the line.
-    #[error("configuration file {}: {error}", path.display())]
+    #[error("configuration file {}: {}", path.display(), with_the_nearest(&error.to_string()))]
     Parse {
         /// Which file.
         path: PathBuf,
@@ -72,8 +72,7 @@ impl OptionsError {
         };
         let line = error.span().map(|span| line_at(text, span.start));
         let line = line.map_or_else(String::new, |line| format!(", line {line}"));
-        // Which keys there are stands in the guide.
-        let why = error.message().split(", expected one of ").next().unwrap_or_default();
+        let why = with_the_nearest(error.message());
         format!(
             "configuration file {}{line}: {}",
             path.display(),
@@ -100,6 +99,32 @@ impl OptionsError {
             None => self,
         }
     }
+}
+
+/// What is said of an unknown key, with the one that may have been meant in place of all that there are: those stand in the guide.
+fn with_the_nearest(why: &str) -> String {
+    const ALIKE_MIN: f64 = 0.8;
+    let of_key = why
+        .split_once("unknown field `")
+        .and_then(|(_, rest)| rest.split_once('`'));
+    let all = why.split_once(", expected one of ");
+    let (Some((key, _)), Some((before, names))) = (of_key, all) else {
+        return why.to_owned();
+    };
+    let (names, behind) = names.split_once('\n').unwrap_or((names, ""));
+    let alike = |name: &str| strsim::jaro_winkler(key, name);
+    let nearest = names
+        .split(", ")
+        .map(|name| name.trim_matches('`'))
+        .max_by(|one, other| alike(one).total_cmp(&alike(other)))
+        .filter(|name| alike(name) >= ALIKE_MIN);
+    let meant = nearest.map_or_else(String::new, |name| format!(": did you mean `{name}`?"));
+    let behind = if behind.is_empty() {
+        String::new()
+    } else {
+        format!("\n{behind}")
+    };
+    format!("{before}{meant}{behind}")
 }
 
 /// The line of an option: in the last table of this kind and name, if it is one's and stands there.

@@ -19,6 +19,9 @@ use super::{rules, users};
 /// What a query said of a user is believed for so long, where no time is given.
 const AUTH_QUERY_KEPT: Duration = Duration::from_secs(10);
 
+/// Whoever says less has forgotten a unit: what is remembered and its marks would not fit in.
+const CACHE_MEMORY_MIN: u64 = 1 << 20;
+
 impl Settings {
     /// What it is a proxy of, if it is one; options that mean nothing to it, or nothing without it, are errors.
     pub(super) fn proxy(&self) -> Result<Option<ProxyOptions>, OptionsError> {
@@ -149,6 +152,9 @@ impl Settings {
         }
         let invalidation = self.invalidation(upstream.iter().chain(databases.values()))?;
         let cache_memory = self.cache_memory.map_or(0, |Size(bytes)| bytes as u64);
+        if (1..CACHE_MEMORY_MIN).contains(&cache_memory) {
+            return Err(value("cache_memory", "must be 1MiB at least, or 0 to remember nothing"));
+        }
         if cache_memory == 0 && self.warm_file.is_some() {
             return Err(value("warm_file", "means something only with cache_memory"));
         }

@@ -13,7 +13,7 @@ use forebay_proxy::pool::{Doubt, Rule, TableName};
 use forebay_proxy::{Invalidation, Listening};
 use serde::Deserialize;
 
-use super::error::{OptionsError, value_in};
+use super::error::{OptionsError, value, value_in};
 use super::quantity::{Share, Size, Span};
 
 /// The stream's lag is not known any finer.
@@ -21,6 +21,9 @@ pub(super) const MAX_LAG_MIN: Duration = Duration::from_millis(20);
 
 /// What a server says is held for so long as it takes to be whole.
 const MAX_ANSWER_MAX: u64 = 16 << 20;
+
+/// Nothing longer is remembered, unless it is said.
+const MAX_ANSWER: u64 = 32 << 10;
 
 /// Nobody waits longer for company.
 const BATCH_MAX: Duration = Duration::from_secs(1);
@@ -230,8 +233,13 @@ pub(super) fn all(
     Ok(rules.into())
 }
 
-/// What rules say in vain: each by its option, with the reason.
-pub(super) fn doubts(all: &[Rule], remembers: bool) -> Vec<OptionsError> {
+/// What is said in vain, by rules or of all that is remembered: each by its option, with the reason.
+pub(super) fn doubts(all: &[Rule], remembers: bool, invalidation: &Invalidation) -> Vec<OptionsError> {
+    let is_listened_for_nothing = !remembers && matches!(invalidation, Invalidation::Stream(_));
+    let for_nothing = is_listened_for_nothing.then(|| {
+        let why = "\"stream\" is of what is remembered, and there is no memory for it: cache_memory is 0";
+        value("invalidate", why)
+    });
     let in_vain = all.iter().filter_map(|rule| {
         let has_no_memory = !remembers && rule.fresh.is_some_and(|fresh| !fresh.is_zero());
         let why = "says what is remembered, and there is no memory for it: cache_memory is 0";
@@ -253,7 +261,14 @@ pub(super) fn doubts(all: &[Rule], remembers: bool) -> Vec<OptionsError> {
             Some(value_in("rule", &rule.name, "join", why))
         }
     });
-    in_vain.chain(doubts).collect()
+    let too_small = all.iter().filter_map(|rule| {
+        let most = rule.max_answer.unwrap_or(MAX_ANSWER);
+        let why = format!("has no room for an answer of {most} bytes, which would be remembered");
+        let is_too_small = rule.capacity.is_some_and(|bytes| bytes < most);
+        is_too_small.then(|| value_in("rule", &rule.name, "capacity", &why))
+    });
+    let all = for_nothing.into_iter().chain(in_vain).chain(doubts).chain(too_small);
+    all.collect()
 }
 
 fn parsed<T: FromStr>(text: Option<&str>) -> Result<Option<T>, T::Err> {

@@ -254,6 +254,27 @@ fn an_unknown_key_is_named_with_its_line() {
             .to_string()
             .contains("listen_on")
     );
+    for (key, told) in [
+        (
+            "cache_memroy",
+            "unknown field `cache_memroy`: did you mean `cache_memory`?",
+        ),
+        (
+            "max_connection",
+            "unknown field `max_connection`: did you mean `max_connections`?",
+        ),
+        ("xyzzy", "unknown field `xyzzy`"),
+    ] {
+        let (_file, path) = file(&format!("{key} = \"x\"\n"));
+        let error = options(&["--config", &path]).unwrap_err().to_string();
+        assert!(error.trim_end().ends_with(told), "{error}");
+    }
+    let (_file, path) = file("[[rule]]\nname = \"x\"\nfesh = \"1s\"\n");
+    let error = options(&["--config", &path]).unwrap_err().to_string();
+    assert!(
+        error.contains("line 3") && error.trim_end().ends_with("did you mean `fresh`?"),
+        "{error}"
+    );
     assert!(matches!(
         options(&["--config", "/nonexistent"]),
         Err(OptionsError::File { .. })
@@ -485,6 +506,11 @@ fn rules_say_something_of_something() {
             format!("{rule}fresh = \"0\"\nstale_if_away = \"1h\""),
             5,
             "stale_if_away: of rule \"visits\" is beyond fresh, which is \"0\"",
+        ),
+        (
+            format!("cache_memory = 64\n{rule}fresh = \"1s\""),
+            1,
+            "cache_memory: must be 1MiB at least, or 0",
         ),
         (
             format!("{rule}fresh = \"1s\"\nmax_answer = \"17MiB\""),

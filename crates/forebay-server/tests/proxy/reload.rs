@@ -257,16 +257,18 @@ async fn users_of_its_own_are_read_anew() {
 #[test]
 fn a_check_says_what_would_be_served_or_which_line_is_wrong() {
     let folder = Folder::new("check", None).unwrap();
-    let check = |text: &str| {
+    let check_with = |text: &str, arguments: &[&str]| {
         folder.place("forebay.toml", text, None).unwrap();
         let ended = Command::new(PROGRAM)
             .arg("check")
             .arg(folder.file("forebay.toml"))
+            .args(arguments)
             .output()
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (ended.status.code(), text(ended.stdout), text(ended.stderr))
     };
+    let check = |text: &str| check_with(text, &[]);
     let url = "url = \"postgresql://ann:hush@db1,db2:5433/shop_production\"";
     let text = format!("listen = \"127.0.0.1:7432\"\n[[database]]\nname = \"shop\"\n{url}\npool_mode = \"session\"\n");
     let (status, plan, _) = check(&text);
@@ -329,9 +331,62 @@ fn a_check_says_what_would_be_served_or_which_line_is_wrong() {
         two.ends_with("line 9: join: of rule \"two\" is of a statement that does not read: it joins nothing"),
         "{two}"
     );
+    for (doubtful, told) in [
+        (
+            "invalidate = \"stream\"\nupstream = \"postgresql://ann@db1/shop\"\n",
+            "line 1: invalidate: \"stream\" is of what is remembered, and there is no memory for it",
+        ),
+        (
+            "cache_memory = \"2MiB\"\nupstream = \"postgresql://db1/shop\"\n[[rule]]\nname = \"one\"\nfresh = \"1s\"\ncapacity = \"16KiB\"\n",
+            "line 6: capacity: of rule \"one\" has no room for an answer of 32768 bytes",
+        ),
+    ] {
+        let (status, plan, _) = check(doubtful);
+        assert_eq!(status, Some(0));
+        assert!(
+            plan.lines()
+                .any(|line| line.starts_with("warning") && line.contains(told)),
+            "{plan}"
+        );
+    }
     let (status, plan, _) = check("readers = 3\n");
     assert_eq!(status, Some(0));
     assert!(plan.contains("./forebay.db"), "{plan}");
+    let ruled = "cache_memory = \"2MiB\"\nupstream = \"postgresql://db1/shop\"\n\
+        [[rule]]\nname = \"reports\"\nuser = \"reports\"\nfresh = \"1h\"\n\
+        [[rule]]\nname = \"products\"\ntable = \"products\"\nfresh = \"1min\"\nstale = \"1h\"\n\
+        [[rule]]\nname = \"all\"\nbatch = \"2ms\"\n";
+    let met = |text: &str, arguments: &[&str]| {
+        let (status, plan, why) = check_with(text, arguments);
+        assert_eq!(status, Some(0), "{why}");
+        let lines = plan.lines().skip_while(|line| !line.starts_with("statement"));
+        lines.map(|line| line[12..].to_owned()).collect::<Vec<_>>()
+    };
+    let read = "SELECT name FROM products WHERE id = 7";
+    let change = "UPDATE products SET name = 'x' WHERE id = 7";
+    assert_eq!(
+        met(ruled, &[read, change]),
+        [
+            "SELECT name FROM products WHERE id = ?",
+            "of it: products, all",
+            "of it where others ask it: reports",
+            "such statements wait 2ms for company, are remembered for 60s, and for 3600s while they are asked again",
+            "remembered for 60s, and for 3600s while they are asked again, if the catalog has nothing against it",
+            "UPDATE products SET name = ? WHERE id = ?",
+            "of it: products, all",
+            "of it where others ask it: reports",
+            "such statements wait 2ms for company, are remembered for 60s, and for 3600s while they are asked again",
+            "not remembered: it changes rows",
+        ]
+    );
+    let of_reports = met(ruled, &[read, "--user", "reports", "--database", "shop"]);
+    assert_eq!(of_reports[1], "of it: reports, products, all");
+    assert_eq!(
+        of_reports[3],
+        "remembered for 3600s, if the catalog has nothing against it"
+    );
+    let forgets = ruled.replace("cache_memory = \"2MiB\"\n", "");
+    assert_eq!(met(&forgets, &[read])[4], "not remembered: cache_memory is 0");
 }
 
 /// Asked as an outsider: what is connected to it.

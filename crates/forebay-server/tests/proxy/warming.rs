@@ -70,12 +70,22 @@ fn ways() -> Vec<Way> {
         }),
         Box::new(executed("10")),
         Box::new(executed("20")),
+        // What its columns are was told before.
+        Box::new(|client| {
+            client
+                .pipeline(&[bind("", "described", &["30"]), execute("", 0)])
+                .value()
+        }),
     ]
 }
 
 fn prepares(client: &mut Client) {
     let sql = "SELECT n * $1 /* ttl:3600 file:a.php */ FROM warm_hinted";
     client.pipeline(&[parse("one", sql)]).expect("prepared");
+    let sql = "SELECT n - $1 AS less /* ttl:3600 */ FROM warm_hinted";
+    client
+        .pipeline(&[parse("described", sql), describe(b'S', "described")])
+        .expect("described");
 }
 
 fn tables(server: &mut Client) {
@@ -128,9 +138,9 @@ fn what_was_asked_for_most_is_asked_anew_when_those_come_who_ask_it() {
     prepares(&mut client);
     let told: Vec<_> = ways().iter().map(|way| asks_memory(&mut client, way)).collect();
     let told: Vec<_> = told.iter().flatten().map(String::as_str).collect();
-    assert_eq!(told, ["2", "3", "3", "3", "20", "40"]);
+    assert_eq!(told, ["2", "3", "3", "3", "20", "40", "-28"]);
     let again = who(address, "trusted", "123kB").ask("SELECT n FROM warm_ruled WHERE n > -1");
-    assert_eq!((again.as_str(), warmed(&reloadable.proxy)), ("3", 6), "once");
+    assert_eq!((again.as_str(), warmed(&reloadable.proxy)), ("3", ways().len() as u64), "once");
     // What passes makes it old as ever.
     client.run("SELECT 1");
     at(address).run("UPDATE warm_ruled SET n = 4");
