@@ -532,7 +532,7 @@ impl State {
             let changed = |name| Note::Changed { name, described };
             match server.prepared.proof(number) {
                 Some(Proof::Differs(_)) => return (changed_name(number), kept.map(changed)),
-                None if server.prepared.is_looked_at(number) && server.prepared.touch(number) => {
+                None if server.prepared.touch(number) => {
                     let binds = |name| Note::Binds {
                         name,
                         statement: Arc::clone(statement),

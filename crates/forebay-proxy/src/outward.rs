@@ -219,14 +219,10 @@ impl State {
                 }
                 Some(Note::Describes { name, statement }) if here == frame.length => {
                     let columns = Columns::by(frame.tag, &server.input[at - here + HEADER_BYTES..at]);
-                    match columns {
-                        Some(columns) if !statement.learn_columns(columns) => {
-                            // Who was told otherwise goes on with what he was told.
-                            let other = self.pool.statements.with(columns, &statement);
-                            self.names.replace(&name, &statement, other);
-                        }
-                        Some(_) if !name.is_empty() => server.prepared.is_as_described(statement.number()),
-                        _ => {}
+                    if let Some(columns) = columns.filter(|columns| !statement.learn_columns(*columns)) {
+                        // Who was told otherwise goes on with what he was told.
+                        let other = self.pool.statements.with(columns, &statement);
+                        self.names.replace(&name, &statement, other);
                     }
                 }
                 Some(Note::Binds {

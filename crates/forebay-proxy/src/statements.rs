@@ -563,7 +563,7 @@ struct Use {
     used: u64,
     /// Where in the order of answers it was prepared.
     place: u64,
-    /// It was described there by the columns that it is known by: the server takes it by no others from then on.
+    /// It was proven to have the columns there that it is known by: the server takes it by no others from then on.
     is_as_described: bool,
     proof: Option<Proof>,
 }

@@ -215,7 +215,11 @@ fn what_was_described_before_a_table_was_altered_is_not_told_with_other_columns(
 /// altered past the proxy, where answers are remembered by time alone.
 #[test]
 fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
-    for (invalidate, table) in [("none", "columns_by_time"), ("own", "columns_by_own")] {
+    for (invalidate, table, name) in [
+        ("none", "columns_by_time", "one"),
+        ("none", "columns_without_a_name", ""),
+        ("own", "columns_by_own", "one"),
+    ] {
         let reloadable = remembering(&format!("invalidate = \"{invalidate}\""));
         let address = reloadable.proxy.address();
         let (mut admin, mut before) = (at(address), at(address));
@@ -224,17 +228,21 @@ fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
         server.run(&format!("INSERT INTO {table} VALUES (1, 1), (2, 2)"));
         let read = format!("SELECT * FROM {table} WHERE id < $1");
         let hinted = format!("/* ttl:3600 */ {read}");
-        let again = |value| [bind("", "one", &[value]), execute("", 0)];
-        let prepare = |client: &mut Client, text: &str| client.pipeline(&[parse("one", text), describe(b'S', "one")]);
-        let until_remembered = |client: &mut Client, admin: &mut Client, columns| {
+        let again = |name, value| [bind("", name, &[value]), execute("", 0)];
+        let prepare = |client: &mut Client, name, text: &str| {
+            client
+                .pipeline(&[parse(name, text), describe(b'S', name)])
+                .expect("described");
+        };
+        let until_remembered = |client: &mut Client, admin: &mut Client, name, columns| {
             let before = remembered(admin, &read).0;
             until("it is remembered", || {
-                assert_eq!(client.pipeline(&again("2")).rows()[0].len(), columns);
+                assert_eq!(client.pipeline(&again(name, "2")).rows()[0].len(), columns);
                 remembered(admin, &read).0 > before
             });
         };
-        prepare(&mut before, &hinted);
-        until_remembered(&mut before, &mut admin, 2);
+        prepare(&mut before, "one", &hinted);
+        until_remembered(&mut before, &mut admin, "one", 2);
         // It is prepared nowhere else.
         let mut holder = at(address);
         holder.run("BEGIN");
@@ -242,18 +250,18 @@ fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
         let other_words = format!("/* somebody else */ {hinted}");
         for text in [&hinted, &other_words] {
             let mut behind = at(address);
-            prepare(&mut behind, text);
+            prepare(&mut behind, name, text);
             for _ in 0..3 {
-                assert_eq!(behind.pipeline(&again("2")).rows()[0].len(), 3, "{text}");
+                assert_eq!(behind.pipeline(&again(name, "2")).rows()[0].len(), 3, "{text}");
             }
-            until_remembered(&mut behind, &mut admin, 3);
+            until_remembered(&mut behind, &mut admin, name, 3);
         }
         for _ in 0..3 {
-            let told = before.pipeline(&again("2"));
+            let told = before.pipeline(&again("one", "2"));
             assert!(told.sqlstate() == "0A000" || told.rows()[0].len() == 2, "{told:?}");
         }
         // What was not asked before is asked where it was not prepared before.
-        let told = before.pipeline(&again("3"));
+        let told = before.pipeline(&again("one", "3"));
         assert_eq!(told.sqlstate(), "0A000", "{told:?}");
         server.run(&format!("DROP TABLE {table}"));
     }

@@ -140,7 +140,11 @@ fn what_was_asked_for_most_is_asked_anew_when_those_come_who_ask_it() {
     let told: Vec<_> = told.iter().flatten().map(String::as_str).collect();
     assert_eq!(told, ["2", "3", "3", "3", "20", "40", "-28"]);
     let again = who(address, "trusted", "123kB").ask("SELECT n FROM warm_ruled WHERE n > -1");
-    assert_eq!((again.as_str(), warmed(&reloadable.proxy)), ("3", ways().len() as u64), "once");
+    assert_eq!(
+        (again.as_str(), warmed(&reloadable.proxy)),
+        ("3", ways().len() as u64),
+        "once"
+    );
     // What passes makes it old as ever.
     client.run("SELECT 1");
     at(address).run("UPDATE warm_ruled SET n = 4");
