@@ -10,7 +10,7 @@ use forebay_sql::{Hints, mentions_a_moment, without_comments};
 
 use super::company::Company;
 use super::fill::Fill;
-use super::plan::{Kind, Plan};
+use super::plan::Plan;
 use super::unit::Unit;
 use crate::figures::Counting;
 use crate::memory::question::{Common, Form, Question, Wording};
@@ -106,23 +106,6 @@ impl Known {
             caller.was_remembered();
         }
     }
-}
-
-/// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.
-pub(super) fn windows_of(hints: &Hints, plan: &Plan) -> Option<Windows> {
-    if plan.kind() != Some(Kind::Read) {
-        return None;
-    }
-    let by_hint = hints.ttl.map(|fresh| Windows {
-        fresh,
-        stale: hints.stale.unwrap_or_default(),
-        missing: hints.missing,
-        away: hints.away.unwrap_or_default(),
-        ..Windows::default()
-    });
-    by_hint
-        .or(plan.ruled.windows)
-        .filter(|windows| !windows.fresh.is_zero())
 }
 
 /// In which words it is asked, whoever asks; none where what it is answered hangs on when it is asked.

@@ -2,10 +2,10 @@
 //!
 //! Promises: what it says holds of a proxy that has these rules, but for what the database's catalog says of the statement. Knows no connection.
 
-use super::known::windows_of;
+use forebay_sql::hints_and_caller;
+
 use super::plan::Plan;
 use super::rules::{Rule, Rules};
-use crate::statements::hints_of;
 
 /// Who asks a statement.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,7 +54,7 @@ impl Met {
         let by_anybody = Rules::of(whoever_asks);
         let mut of_others = names(&by_anybody, &Plan::of(text, &by_anybody));
         of_others.retain(|name| !own.contains(name));
-        let windows = windows_of(&hints_of(text.as_bytes()).0, &plan);
+        let windows = plan.windows(&hints_and_caller(text).0);
         if windows.is_some() {
             plan.note_windows();
         }

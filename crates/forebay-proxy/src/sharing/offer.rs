@@ -17,7 +17,7 @@ use super::company::Company;
 use super::filler::carry_one;
 use super::flight::Boarding;
 use super::job::{Claim, Job};
-use super::known::{Known, windows_of};
+use super::known::Known;
 use super::learning::learn;
 use super::line::{Entry, Line};
 use super::plan::{Kind, Plan};
@@ -414,7 +414,7 @@ impl State {
 
     /// How old its answer may be; none where it is not to be remembered.
     pub(super) fn windows(&self, hints: &Hints, plan: &Plan) -> Option<Windows> {
-        let windows = self.pool.remembers().then(|| windows_of(hints, plan)).flatten();
+        let windows = self.pool.remembers().then(|| plan.windows(hints)).flatten();
         if windows.is_some() {
             plan.note_windows();
         }

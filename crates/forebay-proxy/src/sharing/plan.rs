@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use forebay_sql::{Effect, NotShown, Restricted, Touches, literals, restricted, touches, without_literals};
+use forebay_sql::{Effect, Hints, NotShown, Restricted, Touches, literals, restricted, touches, without_literals};
 use parking_lot::Mutex;
 
 use super::bound::Bound;
@@ -20,6 +20,7 @@ use super::rules::{Ruled, Rules, TableName};
 use super::shape::Shape;
 use super::together::{self, Together};
 use crate::figures::{Counting, Top};
+use crate::memory::Windows;
 use crate::memory::does::{Does, does};
 use crate::memory::key::Key;
 
@@ -626,6 +627,23 @@ impl Plan {
             };
             format!("its answers have more than {most} bytes{of_rule}")
         })
+    }
+
+    /// How old its answer may be: as the statement itself says, or else a rule; none where it is not to be remembered.
+    pub(crate) fn windows(&self, hints: &Hints) -> Option<Windows> {
+        if self.kind() != Some(Kind::Read) {
+            return None;
+        }
+        let by_hint = hints.ttl.map(|fresh| Windows {
+            fresh,
+            stale: hints.stale.unwrap_or_default(),
+            missing: hints.missing,
+            away: hints.away.unwrap_or_default(),
+            ..Windows::default()
+        });
+        by_hint
+            .or(self.ruled.windows)
+            .filter(|windows| !windows.fresh.is_zero())
     }
 
     /// Somebody who asks it says how old its answer may be, or a rule does.

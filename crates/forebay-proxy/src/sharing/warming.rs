@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::carrier::learn_apart;
 use super::company::Company;
-use super::known::{Known, windows_of};
+use super::known::Known;
 use super::plan::Kind;
 use super::unit::{Unit, unit};
 use crate::memory::question::Question;
@@ -75,7 +75,7 @@ async fn question_of(
         }
     };
     let plan = &known.plan;
-    let windows = windows_of(&known.hints, plan)?;
+    let windows = plan.windows(&known.hints)?;
     if !known.may_travel || plan.touches.is_err() {
         return None;
     }

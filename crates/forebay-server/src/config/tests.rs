@@ -509,7 +509,7 @@ fn rules_say_something_of_something() {
         ),
         (
             format!("cache_memory = 64\n{rule}fresh = \"1s\""),
-            1,
+            2,
             "cache_memory: must be 1MiB at least, or 0",
         ),
         (
