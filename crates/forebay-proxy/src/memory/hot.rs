@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::question::{Asker, Question, Wording};
 use crate::frames::put;
-use crate::sharing::unit::{Step, UNIT_BYTES_MAX};
+use crate::sharing::unit::{Step, Steps, UNIT_BYTES_MAX};
 use crate::statements::{Columns, text_of};
 
 /// Of a question that nobody asks any more half the uses are left after so long.
@@ -65,9 +65,17 @@ struct Executed {
     values: String,
     /// A letter for each message.
     messages: String,
+    /// For so many rows; all where it is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    rows_max: u16,
     /// Those that it was told to have before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     columns: Option<Columns>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "it is serde that passes it")]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 impl fmt::Debug for HotQuestion {
@@ -106,6 +114,7 @@ impl HotQuestion {
                         .collect(),
                     values: BASE64.encode(bound),
                     messages: steps.iter().map(Step::letter).collect(),
+                    rows_max: steps.rows_max(),
                     columns: *columns,
                 };
                 (String::from_utf8(text.to_vec()).ok()?, Some(bound))
@@ -164,7 +173,11 @@ impl HotQuestion {
                 Step::DescribeStatement => put(&mut out, b'D', &[b"S\0"]),
                 Step::Bind => put(&mut out, b'B', &[&[0, 0], &bound]),
                 Step::DescribePortal => put(&mut out, b'D', &[b"P\0"]),
-                Step::Execute => put(&mut out, b'E', &[&[0; 5]]),
+                Step::Execute => put(
+                    &mut out,
+                    b'E',
+                    &[&Steps::default().for_rows(executed.rows_max).execute()],
+                ),
             }
         }
         put(&mut out, b'S', &[]);
@@ -268,6 +281,7 @@ mod tests {
                 types,
                 values,
                 messages,
+                rows_max: 0,
                 columns: None,
             });
             hot

@@ -74,7 +74,12 @@ impl State {
             return false;
         };
         let Some(asked) = unit(&client.input) else { return false };
-        if !in_transaction && matches!(asked, Unit::Simple(_)) {
+        let is_right_here = match &asked {
+            Unit::Simple(_) => in_transaction,
+            // What there is beyond some rows could be asked for as long as the transaction lasts.
+            Unit::Extended(extended) => !in_transaction || extended.steps.rows_max() == 0,
+        };
+        if !is_right_here {
             return false;
         }
         let Some(known) = self.known(&company, &asked).filter(|known| known.may_travel) else {

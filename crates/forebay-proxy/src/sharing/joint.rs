@@ -186,10 +186,10 @@ pub(crate) struct Likeness<'a> {
 }
 
 impl<'a> Likeness<'a> {
-    /// None where it is to be told something of the statement by itself.
+    /// None where it is to be told something of the statement by itself, or that there may be more rows.
     pub(crate) fn of(statement: &Statement, steps: Option<Steps>, bound: &Bound<'a>) -> Option<Self> {
-        let tells_parameters = steps.is_some_and(|steps| steps.has(Step::DescribeStatement));
-        (!tells_parameters).then_some(Self {
+        let tells_more = |steps: Steps| steps.has(Step::DescribeStatement) || steps.rows_max() > 0;
+        (!steps.is_some_and(tells_more)).then_some(Self {
             number: statement.number(),
             steps,
             formats: bound.formats,

@@ -376,7 +376,16 @@ impl State {
                 let statement = match extended.definition {
                     Some(definition) => {
                         let changes = self.pool.effects.schema_changes();
-                        self.pool.statements.of(definition, &self.settings, changes)
+                        // What it has described before it is told by the columns of then.
+                        let own = self.names.statement(&[]).filter(|own| {
+                            own.definition() == definition
+                                && own.is_of(changes)
+                                && own.was_prepared_under(&self.settings)
+                        });
+                        match own {
+                            Some(own) => Arc::clone(own),
+                            None => self.pool.statements.of(definition, &self.settings, changes),
+                        }
                     }
                     None => {
                         let statement = self.names.statement(extended.name)?;

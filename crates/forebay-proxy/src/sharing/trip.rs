@@ -801,7 +801,7 @@ fn put_job(server: &mut Server, job: &Job) -> bool {
                         ask(server, Asked::Describe, false);
                     }
                     Step::Execute => {
-                        frames::put(&mut server.output, b'E', &[&[0; 5]]);
+                        frames::put(&mut server.output, b'E', &[&steps.execute()]);
                         ask(server, Asked::Execute, false);
                     }
                 }

@@ -1,8 +1,8 @@
 //! Unit: what a client asks for in one go and somebody else may carry: one simple query, or one statement by the extended protocol up to
 //! its Sync.
 //!
-//! Promises: what is taken for a unit is all that the client has sent, whole; its portal has no name and is run to its end. Anything else is no
-//! unit. Knows no statement.
+//! Promises: what is taken for a unit is all that the client has sent, whole; its portal has no name and is run once, to its end or for so many rows. Anything
+//! else is no unit. Knows no statement.
 
 use crate::frames::{self, HEADER_BYTES};
 
@@ -42,17 +42,23 @@ impl Step {
 
 /// The messages of a statement by the extended protocol: each once at most, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Steps(u8);
+pub(crate) struct Steps {
+    /// A bit for each.
+    set: u8,
+    /// So many rows are asked for; 0 for all.
+    rows_max: u16,
+}
 
 impl Steps {
     /// The same and this one, which may be there.
     pub(crate) fn with(self, step: Step) -> Self {
-        Self(self.0 | 1 << step as u8)
+        let set = self.set | 1 << step as u8;
+        Self { set, ..self }
     }
 
     /// None where it does not come behind those that are there.
     fn push(&mut self, step: Step) -> Option<()> {
-        let is_behind = self.0 < 1 << step as u8;
+        let is_behind = self.set < 1 << step as u8;
         *self = self.with(step);
         is_behind.then_some(())
     }
@@ -63,14 +69,28 @@ impl Steps {
     }
 
     pub(crate) fn has(self, step: Step) -> bool {
-        self.0 & 1 << step as u8 != 0
+        self.set & 1 << step as u8 != 0
+    }
+
+    /// The same for so many rows; 0 for all.
+    pub(crate) fn for_rows(self, rows_max: u16) -> Self {
+        Self { rows_max, ..self }
+    }
+
+    /// For how many rows it is; 0 for all.
+    pub(crate) fn rows_max(self) -> u16 {
+        self.rows_max
+    }
+
+    /// The body of its Execute.
+    pub(crate) fn execute(self) -> [u8; 5] {
+        let [high, low] = self.rows_max.to_be_bytes();
+        [0, 0, 0, high, low]
     }
 
     /// Whether whoever asks like this hangs on what he was told of the statement's columns before.
     pub(crate) fn hang_on_columns(self) -> bool {
-        ![Step::Parse, Step::DescribeStatement, Step::DescribePortal]
-            .into_iter()
-            .any(|step| self.has(step))
+        !self.has(Step::DescribeStatement) && !self.has(Step::DescribePortal)
     }
 }
 
@@ -144,8 +164,12 @@ pub(crate) fn unit(input: &[u8]) -> Option<Unit<'_>> {
                 ((b'P', [0]), Some(_)) if !steps.has(Step::DescribePortal) => Step::DescribePortal,
                 _ => return None,
             },
-            // All rows.
-            b'E' if bound.is_some() && body == [0; 5] => {
+            b'E' if bound.is_some() => {
+                let (b"", rows_max) = frames::zero_terminated(body)? else {
+                    return None;
+                };
+                let rows_max = u32::from_be_bytes(rows_max.try_into().ok()?);
+                steps = steps.for_rows(u16::try_from(rows_max).ok()?);
                 steps.push(Step::Execute)?;
                 let (tag, _, behind) = message(rest)?;
                 let (name, bound) = bound?;
@@ -219,6 +243,16 @@ mod tests {
     }
 
     #[test]
+    fn it_may_be_for_some_rows() {
+        let input = messages(&[BIND, (b'E', b"\0\0\0\x01\x02"), SYNC]);
+        let Some(Unit::Extended(extended)) = unit(&input) else {
+            panic!("no unit");
+        };
+        assert_eq!(extended.steps.rows_max(), 258);
+        assert_eq!(extended.steps.execute(), *b"\0\0\0\x01\x02");
+    }
+
+    #[test]
     fn nothing_else_is_a_unit() {
         for all in [
             &[(b'Q', &b"SELECT 1\0"[..]), (b'Q', b"SELECT 2\0")][..],
@@ -228,7 +262,9 @@ mod tests {
             &[(b'P', b"one\0SELECT 1\0\0\0"), BIND_NAMED, EXECUTE, SYNC],
             &[PARSE, BIND_NAMED, EXECUTE, SYNC],
             &[(b'B', b"portal\0\0rest"), EXECUTE, SYNC],
-            &[BIND, (b'E', b"\0\0\0\0\x05"), SYNC],
+            &[BIND, (b'E', b"\0\0\x01\0\0"), SYNC],
+            &[BIND, (b'E', b"\0\xff\xff\xff\xff"), SYNC],
+            &[BIND, (b'E', b"\0\0\0\0"), SYNC],
             &[BIND, (b'E', b"portal\0\0\0\0\0"), SYNC],
             &[BIND, EXECUTE, BIND, EXECUTE, SYNC],
             &[BIND, EXECUTE, (b'H', b""), SYNC],

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use testbed::Postgres;
 
-use crate::client::{Answer, Client, bind_raw, describe, execute, parse_typed};
+use crate::client::{Answer, Client, Message, bind_raw, describe, execute, flush, parse_typed};
 use crate::memory::{bytes, remembered};
 use crate::reload::Reloadable;
 use crate::{as_user, at, started, straight};
@@ -135,13 +135,38 @@ fn read(random: &mut StdRng) -> (String, Ask) {
         (true, _) => value.to_be_bytes().to_vec(),
         _ => value.to_string().into_bytes(),
     };
-    let shown = format!("{text} ({value} of {type_of}, binary: {is_binary}, results {results:?})");
+    // As drivers ask that want the description before they bind; some prepare the same once more behind that.
+    let is_described_before = random.random_bool(0.4);
+    let is_prepared_again = !is_described_before || random.random_bool(0.5);
+    let rows_max = [0, 0, 0, 1, 2, 7][random.random_range(0..6)];
+    let goes_on = rows_max > 0 && random.random_bool(0.2);
+    let shown = format!(
+        "{text} ({value} of {type_of}, binary: {is_binary}, results {results:?}, described {is_described} before {is_described_before}, \
+         again {is_prepared_again}, rows {rows_max}, goes on {goes_on})"
+    );
     let ask = move |client: &mut Client| {
-        let mut messages = vec![parse_typed("", &text, &[type_of])];
+        let prepare = || parse_typed("", &text, &[type_of]);
+        let mut before = Vec::new();
+        if is_described_before {
+            client.send(&[prepare(), describe(b'S', ""), flush()].concat());
+            while before
+                .last()
+                .is_none_or(|last: &Message| !matches!(last.kind, b'T' | b'n' | b'E'))
+            {
+                before.push(client.read().expect("an answer"));
+            }
+        }
+        let mut messages = Vec::new();
+        messages.extend(is_prepared_again.then(prepare));
         messages.push(bind_raw("", "", &[u16::from(is_binary)], &[Some(&bytes)], &results));
         messages.extend(is_described.then(|| describe(b'P', "")));
-        messages.push(execute("", 0));
-        client.pipeline(&messages)
+        messages.push(execute("", rows_max));
+        let mut answer = client.pipeline(&messages);
+        answer.messages.splice(0..0, before);
+        if goes_on {
+            answer.messages.extend(client.pipeline(&[execute("", 0)]).messages);
+        }
+        answer
     };
     (shown, Box::new(ask))
 }
