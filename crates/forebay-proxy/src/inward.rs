@@ -17,7 +17,7 @@ use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
 use crate::statements::{
-    Proof, Statement, asks_for_numbers, changed_name, deallocated, executed, server_name, text_of,
+    Columns, Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, server_name, text_of,
 };
 
 /// The number that `set_config` has in every PostgreSQL.
@@ -185,7 +185,7 @@ impl State {
                     if tag == b'D'
                         && !name.is_empty()
                         && let Some(statement) = self.names.statement(name).cloned()
-                        && self.waits_for_proof(&statement, server)
+                        && self.waits_for_proof(name, &statement, server)
                     {
                         return Ok(false);
                     }
@@ -193,13 +193,12 @@ impl State {
                 } else {
                     let asked = if tag == b'D' { Asked::Describe } else { Asked::Close };
                     let bound = self.bound.as_ref().filter(|_| *body == *b"P\0" && tag == b'D');
-                    let note =
-                        bound
-                            .filter(|(_, statement)| self.heeds_description(statement))
-                            .map(|(name, statement)| Note::Describes {
-                                name: name.clone(),
-                                statement: Arc::clone(statement),
-                            });
+                    let note = bound
+                        .filter(|(name, statement)| self.heeds_description(name, statement, server))
+                        .map(|(name, statement)| Note::Describes {
+                            name: name.clone(),
+                            statement: Arc::clone(statement),
+                        });
                     self.ask(server, asked, false, note);
                     server.output.extend_from_slice(message);
                 }
@@ -231,10 +230,15 @@ impl State {
                     && server.replies.is_awaited(place)
                     && !server.replies.is_skipping()
                     && let Some((portal, _)) = frames::zero_terminated(body)
-                    && self.copying.execute(portal, place)
                 {
-                    // Whatever it does is told at once.
-                    frames::put(&mut server.output, b'H', &[]);
+                    let may_discard = self.discarding.iter().any(|discarding| discarding == portal);
+                    if may_discard {
+                        self.discarding_at = Some(place);
+                    }
+                    if self.copying.execute(portal, place) || may_discard {
+                        // Whatever it does is told at once.
+                        frames::put(&mut server.output, b'H', &[]);
+                    }
                 }
                 if tag == b'S' && !self.lent_names.is_empty() {
                     self.take_names_back(server);
@@ -390,7 +394,7 @@ impl State {
         }
         let statement = self.names.statement(name).cloned();
         if let Some(statement) = statement.as_ref().filter(|_| !name.is_empty())
-            && self.waits_for_proof(statement, server)
+            && self.waits_for_proof(name, statement, server)
         {
             return Ok(false);
         }
@@ -399,6 +403,10 @@ impl State {
             self.heed(statement, server);
         }
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
+        self.discarding.retain(|discarding| discarding != portal);
+        if statement.as_ref().is_some_and(|statement| statement.leaves().is_some()) {
+            self.discarding.push(Bytes::copy_from_slice(portal));
+        }
         if portal.is_empty() {
             self.bound = None;
         }
@@ -411,6 +419,9 @@ impl State {
             (true, statement) => {
                 let refused = server.prepare_unnamed(statement.as_deref());
                 self.undo(refused, server);
+                if portal.is_empty() {
+                    self.bound = statement.map(|statement| (Bytes::new(), statement));
+                }
             }
             (false, None) => {}
             (false, Some(statement)) => {
@@ -457,7 +468,6 @@ impl State {
                 let refused = server.prepare_unnamed(statement.as_deref());
                 self.undo(refused, server);
                 server.output.extend_from_slice(message);
-                let statement = statement.filter(|statement| self.heeds_description(statement));
                 let note = statement.map(|statement| Note::Describes {
                     name: Bytes::new(),
                     statement,
@@ -479,7 +489,7 @@ impl State {
                 let (as_name, note) = self.use_statement(name, &statement, server);
                 frames::put(&mut server.output, b'D', &[b"S", as_name.as_bytes(), &[0]]);
                 let note = match note {
-                    Some(Note::Uses { name }) if self.heeds_description(&statement) => {
+                    Some(Note::Uses { name }) if self.heeds_description(&name, &statement, server) => {
                         Some(Note::Describes { name, statement })
                     }
                     Some(Note::Changed { name, .. }) => {
@@ -497,25 +507,27 @@ impl State {
 
     /// Whether what is asked of a statement has to wait until it is known which columns it has here.
     ///
-    /// A statement that was described before tables were altered, and is prepared anew behind that, could have other columns than its client knows, which
-    /// straight is an error. So they are looked at before.
-    fn waits_for_proof(&mut self, statement: &Arc<Statement>, server: &mut Server) -> bool {
+    /// A statement that is prepared anew behind a change of its tables could have other columns than its client was told, which straight is an error. So they
+    /// are looked at once on each connection, and the server looks by itself from then on.
+    fn waits_for_proof(&mut self, name: &[u8], statement: &Arc<Statement>, server: &mut Server) -> bool {
         let number = statement.number();
         let schema_changes = self.pool.effects.schema_changes();
+        let told = self.names.told(name).filter(|told| *told != Columns::NONE);
         // In a transaction that has failed nothing can be prepared.
-        if !statement.needs_proof(schema_changes) || server.replies.is_skipping() || server.status == b'E' {
+        let (Some(told), false, false) = (told, server.replies.is_skipping(), server.status == b'E') else {
+            return false;
+        };
+        if let Shape::Asked(place) = server.prepared.shape(number)
+            && server.replies.is_awaited(place)
+        {
+            return true;
+        }
+        if server.prepared.holds(number, told, schema_changes).is_some() {
             return false;
         }
-        match server.prepared.proof(number) {
-            Some(Proof::Asked(place)) if server.replies.is_awaited(place) => true,
-            Some(Proof::Differs(at)) if at == schema_changes => false,
-            None if server.prepared.is_looked_at(number) => false,
-            _ => {
-                let refused = server.prove(statement, schema_changes);
-                refused.into_iter().for_each(|note| self.undo(note, server));
-                true
-            }
-        }
+        let refused = server.prove(statement, schema_changes);
+        refused.into_iter().for_each(|note| self.undo(note, server));
+        true
     }
 
     /// Sees to it that the server knows what the client has prepared by this name: its own name for it, and what to note of what is asked of it.
@@ -527,21 +539,10 @@ impl State {
     ) -> (String, Option<Note>) {
         let (number, kept) = (statement.number(), self.names.kept(name));
         let schema_changes = self.pool.effects.schema_changes();
-        if statement.needs_proof(schema_changes) {
+        let told = self.names.told(name).filter(|told| *told != Columns::NONE);
+        if told.is_some_and(|told| server.prepared.holds(number, told, schema_changes) == Some(false)) {
             let described = None;
-            let changed = |name| Note::Changed { name, described };
-            match server.prepared.proof(number) {
-                Some(Proof::Differs(_)) => return (changed_name(number), kept.map(changed)),
-                None if server.prepared.touch(number) => {
-                    let binds = |name| Note::Binds {
-                        name,
-                        statement: Arc::clone(statement),
-                        schema_changes,
-                    };
-                    return (server_name(number), kept.map(binds));
-                }
-                _ => {}
-            }
+            return (changed_name(number), kept.map(|name| Note::Changed { name, described }));
         }
         let refused = server.prepare(statement);
         self.undo(refused, server);

@@ -16,7 +16,7 @@ use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::replies::{Asked, Unexpected};
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Columns, Proof, in_the_clients_words};
+use crate::statements::{Columns, Shape, in_the_clients_words};
 
 /// So much that is all the client's to see changes hands, where less is copied: the server's buffer for an empty one, which takes what is not
 /// whole yet.
@@ -218,30 +218,24 @@ impl State {
                     }
                 }
                 Some(Note::Describes { name, statement }) if here == frame.length => {
-                    let columns = Columns::by(frame.tag, &server.input[at - here + HEADER_BYTES..at]);
-                    if let Some(columns) = columns.filter(|columns| !statement.learn_columns(*columns)) {
-                        // Who was told otherwise goes on with what he was told.
-                        let other = self.pool.statements.with(columns, &statement);
-                        self.names.replace(&name, &statement, other);
+                    if let Some(columns) = Columns::by(frame.tag, &server.input[at - here + HEADER_BYTES..at]) {
+                        self.names.is_told(&name, &statement, columns);
+                        if !name.is_empty() {
+                            let number = statement.number();
+                            server.prepared.set_shape(number, Shape::Known(columns, None));
+                        }
                     }
                 }
-                Some(Note::Binds {
-                    statement,
-                    schema_changes,
-                    ..
-                }) => statement.has_held_at(schema_changes),
                 Some(Note::Proves {
                     statement,
                     schema_changes,
                 }) => {
                     let description = &server.input[at - here + HEADER_BYTES..at];
-                    let holds = here == frame.length && statement.is_as_described(frame.tag, description);
-                    match holds {
-                        true => server.prepared.is_as_described(statement.number()),
-                        false => server
-                            .prepared
-                            .set_proof(statement.number(), Some(Proof::Differs(schema_changes))),
-                    }
+                    let columns = Columns::by(frame.tag, description).filter(|_| here == frame.length);
+                    // What cannot be told is not what anybody was told.
+                    let columns = columns.unwrap_or(Columns::NONE);
+                    let shape = Shape::Known(columns, Some(schema_changes));
+                    server.prepared.set_shape(statement.number(), shape);
                 }
                 Some(
                     Note::Prepared { .. }

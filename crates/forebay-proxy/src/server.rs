@@ -24,7 +24,7 @@ use crate::lent::Lent;
 use crate::places::{OfKind, Place};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
-use crate::statements::{Named, Prepared, Proof, Statement, Unnamed, server_name};
+use crate::statements::{Named, Prepared, Shape, Statement, Unnamed, server_name};
 use crate::welcome::{Reported, Welcome};
 
 /// So many statements are kept prepared on a connection.
@@ -52,13 +52,7 @@ pub(crate) enum Note {
     Uses { name: Bytes },
     /// The same, or a portal of it: it describes the statement.
     Describes { name: Bytes, statement: Arc<Statement> },
-    /// The same of one that was prepared there long ago: if the server takes it, it has the columns that it was described by.
-    Binds {
-        name: Bytes,
-        statement: Arc<Statement>,
-        schema_changes: u64,
-    },
-    /// Whether it has them, as we ask where it was prepared anew.
+    /// Which columns it has, as we ask where it was prepared anew.
     Proves {
         statement: Arc<Statement>,
         schema_changes: u64,
@@ -80,7 +74,7 @@ impl Note {
     /// The client's name of a statement that the server knows by another.
     pub(crate) fn used_name(&self) -> Option<&Bytes> {
         match self {
-            Self::Uses { name } | Self::Describes { name, .. } | Self::Binds { name, .. } => Some(name),
+            Self::Uses { name } | Self::Describes { name, .. } => Some(name),
             _ => None,
         }
     }
@@ -283,18 +277,22 @@ impl Server {
         self.replies.ask(Asked::Parse, true, Some(Note::Prepared { number }))
     }
 
-    /// Prepares it anew, and asks whether it has the columns there that it was described by.
-    #[must_use]
-    pub(crate) fn prove(&mut self, statement: &Arc<Statement>, schema_changes: u64) -> [Option<Note>; 2] {
-        let number = statement.number();
-        // One that has other columns keeps them, as it is there.
+    /// It is prepared anew when it is asked for next: one that has other columns keeps them, as it is there.
+    pub(crate) fn forget(&mut self, number: u64) {
         if self.prepared.has(number) {
             self.prepared.remove(number);
             self.close(number);
         }
+    }
+
+    /// Prepares it anew, and asks which columns it has there.
+    #[must_use]
+    pub(crate) fn prove(&mut self, statement: &Arc<Statement>, schema_changes: u64) -> [Option<Note>; 2] {
+        let number = statement.number();
+        self.forget(number);
         let refused = self.prepare(statement);
-        let asked = Proof::Asked(self.replies.next_place());
-        self.prepared.set_proof(number, Some(asked));
+        let asked = Shape::Asked(self.replies.next_place());
+        self.prepared.set_shape(number, asked);
         frames::put(&mut self.output, b'D', &[b"S", server_name(number).as_bytes(), &[0]]);
         frames::put(&mut self.output, b'H', &[]);
         let note = Note::Proves {

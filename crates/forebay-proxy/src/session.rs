@@ -215,6 +215,7 @@ impl Session {
             undone: Vec::new(),
             lent_names: Vec::new(),
             deallocating: Vec::new(),
+            discarding: Vec::new(),
             bound: None,
             copying: Copying::default(),
             may_share: limits.mode == PoolMode::Transaction,
@@ -574,6 +575,7 @@ impl Session {
             self.client.output.extend_from_slice(&PARSE_COMPLETE);
         }
         self.client.tell(said);
+        self.state.is_told(&asked, said);
         frames::put(&mut self.client.output, b'Z', &[b"I"]);
         self.state.has_travelled(kind, asked);
     }

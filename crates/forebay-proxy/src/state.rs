@@ -26,7 +26,7 @@ use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::company::Company;
-use crate::statements::{Named, Names, Prepared, Statement};
+use crate::statements::{Named, Names, Prepared, Shape, Statement};
 use crate::welcome::Reported;
 
 /// What is left is asked again so often, where the asking was cancelled.
@@ -103,6 +103,8 @@ pub(crate) struct State {
     pub(crate) lent_names: Vec<Bytes>,
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
+    /// Portals of statements that may discard what is prepared.
+    pub(crate) discarding: Vec<Bytes>,
     /// The statement, with its name, of which the portal without a name is.
     pub(crate) bound: Option<(Bytes, Arc<Statement>)>,
     pub(crate) copying: Copying,
@@ -143,6 +145,7 @@ impl State {
         self.has_taken = false;
         self.discarding_at = None;
         self.deallocating.clear();
+        self.discarding.clear();
         self.bound = None;
         self.copying = Copying::default();
         if self.pool.effects.is_due() {
@@ -260,6 +263,7 @@ impl State {
             name.clone(),
             Some(Named {
                 statement,
+                told: None,
                 lease,
                 place,
             }),
@@ -281,9 +285,12 @@ impl State {
         }
     }
 
-    /// Whether it is of interest how the server describes it: first, or, where answers are remembered that hang on that, always.
-    pub(crate) fn heeds_description(&self, statement: &Statement) -> bool {
-        statement.columns().is_none() || self.pool.remembers()
+    /// Whether it is of interest how the server describes what the client has prepared by this name: as long as the client does not know, or nobody knows
+    /// that it is the same there.
+    pub(crate) fn heeds_description(&self, name: &[u8], statement: &Statement, server: &Server) -> bool {
+        let schema_changes = self.pool.effects.schema_changes();
+        let holds = |told| server.prepared.holds(statement.number(), told, schema_changes) == Some(true);
+        name.is_empty() || !self.names.told(name).is_some_and(holds)
     }
 
     pub(crate) fn ask(&mut self, server: &mut Server, asked: Asked, is_ours: bool, note: Option<Note>) {
@@ -308,14 +315,13 @@ impl State {
             }
             Some(Note::Prepared { number }) => server.prepared.remove(number),
             Some(Note::Evicted { number }) => server.prepared.put_back(number),
-            Some(Note::Proves { statement, .. }) => server.prepared.set_proof(statement.number(), None),
+            Some(Note::Proves { statement, .. }) => server.prepared.set_shape(statement.number(), Shape::Unknown),
             Some(
                 Note::Set
                 | Note::Leftovers
                 | Note::Effects
                 | Note::Uses { .. }
                 | Note::Describes { .. }
-                | Note::Binds { .. }
                 | Note::Changed { .. },
             )
             | None => {}

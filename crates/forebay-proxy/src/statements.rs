@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
@@ -21,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::effects::Suspects;
 use crate::figures::{Counting, Top};
-use crate::frames::zero_terminated;
+use crate::frames::{Frame, HEADER_BYTES, frame, zero_terminated};
 use crate::leaves::Leaves;
 use crate::settings::Settings;
 use crate::sharing::plan::Plan;
@@ -59,17 +58,8 @@ pub(crate) struct Statement {
     /// What is known of it in the company that asked last.
     plan: Mutex<Option<(u64, Arc<Plan>)>>,
     told_apart_by: OnceLock<Option<ToldApart>>,
-    described: Described,
-}
-
-/// As what the server has described a statement first, to whoever asked.
-#[derive(Debug, Default)]
-struct Described {
-    /// The body of its ParameterDescription.
-    types: OnceLock<Box<[u8]>>,
-    columns: OnceLock<Columns>,
-    /// Up to this change of tables it is known to be so still.
-    holds_at: AtomicU64,
+    /// The body of the ParameterDescription that was told first, to whoever asked.
+    types_described: OnceLock<Box<[u8]>>,
 }
 
 /// By what statements are told apart that ask something else.
@@ -93,7 +83,7 @@ pub(crate) struct Columns(NonZeroU32);
 
 impl Columns {
     /// What has none has none whatever its tables are like.
-    const NONE: Self = Self(NonZeroU32::MIN);
+    pub(crate) const NONE: Self = Self(NonZeroU32::MIN);
 
     /// By a RowDescription, or by what stands in its place; none where that is malformed.
     pub(crate) fn by(tag: u8, body: &[u8]) -> Option<Self> {
@@ -113,6 +103,18 @@ impl Columns {
         let hash = u32::try_from(hasher.finish() >> u32::BITS).expect("its upper half");
         let is_some = NonZeroU32::new(hash).filter(|hash| *hash != Self::NONE.0);
         rest.is_empty().then_some(Self(is_some.unwrap_or(NonZeroU32::MAX)))
+    }
+
+    /// By an answer in which they are described; none where they are not.
+    pub(crate) fn told_in(mut answer: &[u8]) -> Option<Self> {
+        loop {
+            let Frame { tag, length } = frame(answer).ok()??;
+            let (message, rest) = answer.split_at_checked(length)?;
+            if matches!(tag, b'T' | b'n') {
+                return Self::by(tag, &message[HEADER_BYTES..]);
+            }
+            answer = rest;
+        }
     }
 }
 
@@ -272,39 +274,12 @@ impl Statement {
 
     /// The server tells whom it was prepared for by this ParameterDescription of which types its parameters are. What was told first is kept.
     pub(crate) fn learn_types(&self, body: &[u8]) {
-        drop(self.described.types.set(body.into()));
-    }
-
-    /// And that it has these columns. Whether that is what was told first.
-    pub(crate) fn learn_columns(&self, columns: Columns) -> bool {
-        *self.described.columns.get_or_init(|| columns) == columns
-    }
-
-    /// The columns that it was described by.
-    pub(crate) fn columns(&self) -> Option<Columns> {
-        self.described.columns.get().copied()
+        drop(self.types_described.set(body.into()));
     }
 
     /// The body of its ParameterDescription, if one was told.
     pub(crate) fn types_described(&self) -> Option<&[u8]> {
-        self.described.types.get().map(|types| &**types)
-    }
-
-    /// Whether the server describes it as it did first.
-    pub(crate) fn is_as_described(&self, tag: u8, body: &[u8]) -> bool {
-        Columns::by(tag, body) == self.columns()
-    }
-
-    /// Whether its columns may be others than it was described by, after so many changes of tables.
-    pub(crate) fn needs_proof(&self, schema_changes: u64) -> bool {
-        self.columns().is_some_and(|columns| columns != Columns::NONE)
-            && !self.is_of(schema_changes)
-            && self.described.holds_at.load(Relaxed) < schema_changes
-    }
-
-    /// They are the same, after so many changes.
-    pub(crate) fn has_held_at(&self, schema_changes: u64) {
-        self.described.holds_at.fetch_max(schema_changes, Relaxed);
+        self.types_described.get().map(|types| &**types)
     }
 
     /// The body of a Parse behind the name that prepares the same once more, with the parameters' types as they were then.
@@ -369,7 +344,7 @@ impl Table {
             names_a_moment: tells_a_moment(text),
             plan: Mutex::new(None),
             told_apart_by: OnceLock::new(),
-            described: Described::default(),
+            types_described: OnceLock::new(),
         })
     }
 }
@@ -449,21 +424,6 @@ impl Statements {
         all
     }
 
-    /// The same as what the server describes by these columns now, which others were told otherwise: whoever prepares it from now on prepares that one.
-    pub(crate) fn with(&self, columns: Columns, statement: &Statement) -> Arc<Statement> {
-        let mut table = self.table.lock();
-        let known = table.by_identity.get(&statement.identity).and_then(Weak::upgrade);
-        if let Some(known) = known.filter(|known| known.columns() == Some(columns)) {
-            return known;
-        }
-        let made = table.make(&statement.identity);
-        made.learn_columns(columns);
-        table
-            .by_identity
-            .insert(Arc::clone(&statement.identity), Arc::downgrade(&made));
-        made
-    }
-
     /// Whoever prepares the same from now on prepares another one.
     pub(crate) fn retire(&self, statement: &Statement) {
         let mut table = self.table.lock();
@@ -482,6 +442,8 @@ impl Statements {
 #[derive(Debug, Clone)]
 pub(crate) struct Named {
     pub(crate) statement: Option<Arc<Statement>>,
+    /// The columns that the client was told it has.
+    pub(crate) told: Option<Columns>,
     /// How many server connections the client had had by then; what was asked of an earlier one is answered.
     pub(crate) lease: u64,
     pub(crate) place: u64,
@@ -517,11 +479,17 @@ impl Names {
         }
     }
 
-    /// Where the name stands for this one it stands for the other from now on.
-    pub(crate) fn replace(&mut self, name: &[u8], one: &Arc<Statement>, other: Arc<Statement>) {
-        let statement = self.by_name.get_mut(name).and_then(|named| named.statement.as_mut());
-        if let Some(statement) = statement.filter(|statement| Arc::ptr_eq(statement, one)) {
-            *statement = other;
+    /// The columns that the client was told are those of what it has prepared by this name.
+    pub(crate) fn told(&self, name: &[u8]) -> Option<Columns> {
+        self.by_name.get(name)?.told
+    }
+
+    /// It is told these, if the name stands for that still.
+    pub(crate) fn is_told(&mut self, name: &[u8], statement: &Arc<Statement>, columns: Columns) {
+        let named = self.by_name.get_mut(name);
+        let is_it = |named: &&mut Named| named.statement.as_ref().is_some_and(|own| Arc::ptr_eq(own, statement));
+        if let Some(named) = named.filter(is_it) {
+            named.told = Some(columns);
         }
     }
 
@@ -563,9 +531,7 @@ struct Use {
     used: u64,
     /// Where in the order of answers it was prepared.
     place: u64,
-    /// It was proven to have the columns there that it is known by: the server takes it by no others from then on.
-    is_as_described: bool,
-    proof: Option<Proof>,
+    shape: Shape,
 }
 
 impl Use {
@@ -573,19 +539,20 @@ impl Use {
         Self {
             used,
             place,
-            is_as_described: false,
-            proof: None,
+            shape: Shape::Unknown,
         }
     }
 }
 
-/// Whether a statement has the columns there that it was [described](Statement::columns) by.
+/// Which columns a statement has on a server connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Proof {
+pub(crate) enum Shape {
+    /// Nobody has looked.
+    Unknown,
     /// That is asked at this place.
     Asked(u64),
-    /// It had others, after so many changes of tables.
-    Differs(u64),
+    /// These: the server takes it by no others from then on. If it was prepared to see that, after so many changes of tables.
+    Known(Columns, Option<u64>),
 }
 
 impl Default for Prepared {
@@ -637,27 +604,24 @@ impl Prepared {
         self.by_number.get(&number).map(|known| known.place)
     }
 
-    pub(crate) fn proof(&self, number: u64) -> Option<Proof> {
-        self.by_number.get(&number)?.proof
+    pub(crate) fn shape(&self, number: u64) -> Shape {
+        self.by_number.get(&number).map_or(Shape::Unknown, |known| known.shape)
     }
 
-    pub(crate) fn set_proof(&mut self, number: u64, proof: Option<Proof>) {
+    pub(crate) fn set_shape(&mut self, number: u64, shape: Shape) {
         if let Some(known) = self.by_number.get_mut(&number) {
-            known.proof = proof;
+            known.shape = shape;
         }
     }
 
-    /// It has the columns there that it is known by.
-    pub(crate) fn is_as_described(&mut self, number: u64) {
-        if let Some(known) = self.by_number.get_mut(&number) {
-            known.is_as_described = true;
-            known.proof = None;
+    /// Whether it has the columns there that somebody was told, as far as that is known after so many changes of tables. What was not looked at since may
+    /// have them if it is prepared anew.
+    pub(crate) fn holds(&self, number: u64, told: Columns, schema_changes: u64) -> Option<bool> {
+        match self.shape(number) {
+            Shape::Known(columns, _) if columns == told => Some(true),
+            Shape::Known(_, Some(at)) if at == schema_changes => Some(false),
+            _ => None,
         }
-    }
-
-    /// Whether the server looks by itself at the columns that it has.
-    pub(crate) fn is_looked_at(&self, number: u64) -> bool {
-        self.by_number.get(&number).is_some_and(|known| known.is_as_described)
     }
 
     pub(crate) fn has(&self, number: u64) -> bool {

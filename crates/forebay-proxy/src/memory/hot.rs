@@ -68,9 +68,9 @@ struct Executed {
     /// For so many rows; all where it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     rows_max: u16,
-    /// Those that it was told to have before.
+    /// The columns that those who asked it had been told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    columns: Option<Columns>,
+    told: Option<Columns>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is serde that passes it")]
@@ -103,7 +103,7 @@ impl HotQuestion {
                 statement,
                 bound,
                 steps,
-                columns,
+                told,
             } => {
                 let text = text_of(statement.definition());
                 // Behind the text, its end and the count.
@@ -115,7 +115,7 @@ impl HotQuestion {
                     values: BASE64.encode(bound),
                     messages: steps.iter().map(Step::letter).collect(),
                     rows_max: steps.rows_max(),
-                    columns: *columns,
+                    told: *told,
                 };
                 (String::from_utf8(text.to_vec()).ok()?, Some(bound))
             }
@@ -147,9 +147,9 @@ impl HotQuestion {
             && set.eq(settings.all())
     }
 
-    /// The columns that those who asked it took its rows to have, if they had been told before.
-    pub(crate) fn columns(&self) -> Option<Columns> {
-        self.asked.bound.as_ref()?.columns
+    /// The columns that those who asked it had been told.
+    pub(crate) fn told(&self) -> Option<Columns> {
+        self.asked.bound.as_ref()?.told
     }
 
     /// The messages that ask it, and what its statement is prepared by, if it is one; none where no client could send that.
@@ -282,7 +282,7 @@ mod tests {
                 values,
                 messages,
                 rows_max: 0,
-                columns: None,
+                told: None,
             });
             hot
         };

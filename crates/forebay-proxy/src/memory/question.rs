@@ -68,8 +68,8 @@ pub(crate) enum Wording {
         /// The body of its Bind behind the name.
         bound: Arc<[u8]>,
         steps: Steps,
-        /// Those that whoever asks it takes its rows to have; none where he is told.
-        columns: Option<Columns>,
+        /// The columns that its rows are to have, as whoever asks it was told before; none where he is told anew.
+        told: Option<Columns>,
     },
 }
 
@@ -143,12 +143,12 @@ impl Hash for Question {
                 statement,
                 bound,
                 steps,
-                columns,
+                told,
             } => {
                 state.write_u64(statement.told_apart_by().map_or(0, |told| told.hash));
                 bound.hash(state);
                 steps.hash(state);
-                columns.hash(state);
+                told.hash(state);
             }
         }
     }
@@ -163,20 +163,20 @@ impl PartialEq for Wording {
                     statement: one,
                     bound: one_bound,
                     steps: one_steps,
-                    columns: one_columns,
+                    told: one_told,
                 },
                 Self::Bound {
                     statement: other,
                     bound: other_bound,
                     steps: other_steps,
-                    columns: other_columns,
+                    told: other_told,
                 },
             ) => {
                 let ask_the_same = || {
                     one.told_apart_by()
                         .is_some_and(|told| Some(told) == other.told_apart_by())
                 };
-                let are_alike = (one_steps, one_columns) == (other_steps, other_columns);
+                let are_alike = (one_steps, one_told) == (other_steps, other_told);
                 one_bound == other_bound && are_alike && (Arc::ptr_eq(one, other) || ask_the_same())
             }
             _ => false,

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 
 use super::unit::Steps;
+use crate::statements::Columns;
 
 /// What is asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -12,7 +13,23 @@ pub(crate) enum Ask {
     /// A text, without the zero behind it.
     Simple(Bytes),
     /// A statement that can be prepared, by its number; the body of its Bind behind the name, and what else is asked.
-    Extended { number: u64, bound: Bytes, steps: Steps },
+    Extended {
+        number: u64,
+        bound: Bytes,
+        steps: Steps,
+        /// The columns that it is to have, as whoever asks was told before.
+        told: Option<Columns>,
+    },
+}
+
+impl Ask {
+    /// The columns that it is to have, as whoever asks was told before.
+    pub(crate) fn told(&self) -> Option<Columns> {
+        match self {
+            Self::Simple(_) => None,
+            Self::Extended { told, .. } => *told,
+        }
+    }
 }
 
 /// What came of it.

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::unit::Unit;
 use crate::statements::Statement;
 
@@ -16,6 +18,8 @@ pub(crate) struct Asked {
     pub(super) unnamed: Option<Option<Arc<Statement>>>,
     /// A Parse was asked, too.
     pub(crate) is_parsed: bool,
+    /// What the client has prepared by this name is described to it.
+    pub(super) describes: Option<(Bytes, Arc<Statement>)>,
 }
 
 impl Asked {
@@ -29,6 +33,12 @@ impl Asked {
                 Unit::Extended(_) => is_parsed.then(statement),
             },
             is_parsed,
+            describes: None,
         }
+    }
+
+    /// The same, with what is described by it.
+    pub(super) fn describing(self, describes: Option<(Bytes, Arc<Statement>)>) -> Self {
+        Self { describes, ..self }
     }
 }

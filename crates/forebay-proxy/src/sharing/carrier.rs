@@ -14,6 +14,7 @@ use super::forms;
 use super::learning::{ask, learn};
 use super::line::Line;
 use super::plan::{Kind, Plan};
+use super::proving::prove;
 use super::restriction::Given;
 use super::trip::{Arrival, Asks, Lost, Trip, Unknown};
 use crate::memory::does::Does;
@@ -116,12 +117,17 @@ impl Carrier {
             if self.line.waits_until().is_some() {
                 return Ok(End::Yields);
             }
-            let Some(taken) = self.line.take() else {
+            let Some(mut taken) = self.line.take() else {
                 self.is_counted = false;
                 return Ok(End::Done);
             };
             if taken.is_wanted {
                 carry(Arc::clone(&self.pool), Arc::clone(&self.company), self.kind);
+            }
+            let schema_changes = self.pool.effects.schema_changes();
+            prove(server, &mut taken.jobs, schema_changes).await?;
+            if taken.jobs.is_empty() {
+                continue;
             }
             self.has_changed |= self.kind == Kind::Change;
             let mut trip = Trip::new(self.kind, taken.jobs);
@@ -129,7 +135,7 @@ impl Carrier {
             let asks = Asks {
                 statements: &self.pool.statements,
                 company: &self.company,
-                schema_changes: self.pool.effects.schema_changes(),
+                schema_changes,
             };
             trip.put(server, beside, self.company.terms().lock_timeout_ms, &asks);
             let begun = Instant::now();

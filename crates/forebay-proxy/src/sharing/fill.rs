@@ -16,12 +16,9 @@ use super::filler;
 use super::job::Job;
 use super::plan::{Of, Plan};
 use super::restriction::Given;
-use super::unit::Step;
-use crate::frames::{Frame, HEADER_BYTES, frame};
 use crate::memory::question::{Asker, Question, Rows, Way, Wording};
 use crate::memory::{Said, Unanswered, found_rows};
 use crate::pool::Pool;
-use crate::statements::Columns;
 
 /// An answer that hangs on more rows is taken for one about the whole table: it is remembered by each.
 const ROWS_MAX: usize = 100;
@@ -56,31 +53,31 @@ impl Way for Fill {
             let fence = listener.as_ref().map(|listener| listener.begin(&of.tables, by_row));
             // What is known of its tables may be of before.
             let is_known = of.schema_changes == pool.effects.schema_changes();
-            let (ask, statement, columns) = match &question.wording {
-                Wording::Text(text) => (Ask::Simple(Bytes::copy_from_slice(text.as_bytes())), None, None),
+            let (ask, statement) = match &question.wording {
+                Wording::Text(text) => (Ask::Simple(Bytes::copy_from_slice(text.as_bytes())), None),
                 Wording::Bound {
                     statement,
                     bound,
                     steps,
-                    columns,
+                    told,
                 } => {
                     let ask = Ask::Extended {
                         number: statement.number(),
                         bound: Bytes::copy_from_slice(bound),
-                        // Those who know its columns are told none but these.
-                        steps: columns.map_or(*steps, |_| steps.with(Step::DescribePortal)),
+                        steps: *steps,
+                        told: *told,
                     };
-                    (ask, Some(statement), *columns)
+                    (ask, Some(Arc::clone(statement)))
                 }
             };
-            let (mut job, told) = Job::new(Arc::clone(&self.plan), ask, statement.cloned(), None, None);
+            let (mut job, told) = Job::new(Arc::clone(&self.plan), ask, statement, None, None);
             job.time = question.common().time;
             job.bytes_max = usize::try_from(self.plan.remembered_bytes_max()).unwrap_or(usize::MAX);
             job.caller.clone_from(&question.caller);
             let (sees, seen) = oneshot::channel();
             job.sees = fence.is_some().then_some(sees);
             // Where the database is away there may be something to be told.
-            filler::fill(Arc::clone(&pool), &company, job, question.may_be_away());
+            filler::fill(pool, &company, job, question.may_be_away());
             let Ok(Answer::Done(said)) = told.await else {
                 return Err(Unanswered);
             };
@@ -89,17 +86,11 @@ impl Way for Fill {
                 Some(None) => false,
                 Some(Some(fence)) => matches!(seen.await, Ok((snapshot, server)) if fence.holds(&snapshot, &server)),
             };
-            let undescribed = || columns.map_or(Some(Bytes::copy_from_slice(&said)), |columns| without(columns, &said));
-            let Some(bytes) = undescribed() else {
-                // Who has prepared it is told so by the server; who does from now on is told what it is by now.
-                statement.inspect(|statement| pool.statements.retire(statement));
-                pool.catalog_is_another();
-                return Err(Unanswered);
-            };
             // Of several it shows some.
             let shows = |rows: &Rows| rows.rows.len() == 1 && self.plan.shows_row() && found_rows(&said) == Some(true);
             Ok(Said {
-                bytes,
+                // What it is a part of is longer.
+                bytes: Bytes::copy_from_slice(&said),
                 is_of_now: is_of_now && is_known,
                 tables: of.tables,
                 rows: rows.map(|rows| Rows {
@@ -108,20 +99,6 @@ impl Way for Fill {
                 }),
             })
         })
-    }
-}
-
-/// What was said but for the description of its columns; none where that is not of these.
-fn without(columns: Columns, said: &[u8]) -> Option<Bytes> {
-    let mut at = 0;
-    loop {
-        let Frame { tag, length } = frame(said.get(at..)?).ok()??;
-        let message = said.get(at..at + length)?;
-        if matches!(tag, b'T' | b'n') {
-            let rest = [&said[..at], &said[at + length..]].concat();
-            return (Columns::by(tag, &message[HEADER_BYTES..]) == Some(columns)).then(|| rest.into());
-        }
-        at += length;
     }
 }
 

@@ -16,6 +16,7 @@ use super::company::Company;
 use super::job::Job;
 use super::learning::first_answer;
 use super::plan::Kind;
+use super::proving::prove;
 use super::together::CHANCE;
 use super::trip::{Asks, Lost, Trip};
 use crate::hearing::ASK_SNAPSHOT;
@@ -112,7 +113,10 @@ async fn lead(
     if !set_as(company, server).await? {
         return Ok(false);
     }
-    let (plan, count) = (Arc::clone(&jobs[0].plan), jobs.len());
+    let schema_changes = pool.effects.schema_changes();
+    prove(server, &mut jobs, schema_changes).await?;
+    let Some(first) = jobs.first() else { return Ok(true) };
+    let (plan, count) = (Arc::clone(&first.plan), jobs.len());
     let is_seen = jobs.iter().any(|job| job.sees.is_some());
     let mut trip = match (jobs.pop(), jobs.is_empty()) {
         (Some(one), true) => Trip::of_one(one),
@@ -127,7 +131,7 @@ async fn lead(
     let asks = Asks {
         statements: &pool.statements,
         company,
-        schema_changes: pool.effects.schema_changes(),
+        schema_changes,
     };
     // In one write with it, and in a transaction of its own: what is seen before is seen behind.
     if is_seen {

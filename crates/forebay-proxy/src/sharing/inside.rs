@@ -119,7 +119,8 @@ impl State {
         };
         known.was_remembered();
         self.registration.counters().was_remembered();
-        let asked = Asked::of(&asked, &client.input, || known.statement.clone());
+        let describes = self.described_by(&asked, known.statement.as_ref());
+        let asked = Asked::of(&asked, &client.input, || known.statement.clone()).describing(describes);
         // By the Sync the server ends what it has begun for the client.
         let is_left = if in_transaction { 0 } else { HEADER_BYTES };
         client.input.advance(asked.length - is_left);
@@ -127,6 +128,7 @@ impl State {
             client.output.extend_from_slice(&PARSE_COMPLETE);
         }
         client.tell(&said);
+        self.is_told(&asked, &said);
         if in_transaction {
             frames::put(&mut client.output, b'Z', &[b"T"]);
         }

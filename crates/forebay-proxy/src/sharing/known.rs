@@ -17,7 +17,7 @@ use crate::memory::question::{Common, Form, Question, Wording};
 use crate::memory::{Memory, Windows};
 use crate::pool::Pool;
 use crate::settings::Settings;
-use crate::statements::{Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
+use crate::statements::{Columns, Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
 
 thread_local! {
     /// Room for a text without its literals.
@@ -33,6 +33,8 @@ pub(super) struct Known {
     pub(super) hints: Hints,
     pub(super) caller: Option<Arc<Counting>>,
     pub(super) may_travel: bool,
+    /// The columns that it is to have, as whoever asks was told before; none where he is told anew.
+    pub(super) told: Option<Columns>,
 }
 
 impl Known {
@@ -45,12 +47,14 @@ impl Known {
             hints,
             caller: caller.map(|caller| pool.tops.callers.of(&name_of(caller))),
             may_travel: !tells_a_moment(text),
+            told: None,
         })
     }
 
-    /// Of a statement that is executed under these settings.
+    /// Of a statement that is executed under these settings, by whom was told that it has these columns.
     pub(super) fn of_statement(
         statement: Arc<Statement>,
+        told: Option<Columns>,
         settings: &Arc<Settings>,
         pool: &Pool,
         company: &Company,
@@ -62,6 +66,7 @@ impl Known {
             plan: statement.plan(company.number, || plan_of(company, text))?,
             caller: statement.caller(&pool.tops.callers).cloned(),
             statement: Some(statement),
+            told: told.filter(|told| *told != Columns::NONE),
         })
     }
 
@@ -86,7 +91,7 @@ impl Known {
             place,
             time,
         };
-        let wording = wording_of(asked, self.statement.as_ref())?;
+        let wording = wording_of(asked, self.statement.as_ref(), self.told)?;
         let form = company.form(plan, common, |common| Form::new(common, Fill::new(pool, company, plan)));
         Some((memory, Question::new(form, wording, self.caller.clone())))
     }
@@ -109,7 +114,7 @@ impl Known {
 }
 
 /// In which words it is asked, whoever asks; none where what it is answered hangs on when it is asked.
-fn wording_of(asked: &Unit<'_>, statement: Option<&Arc<Statement>>) -> Option<Wording> {
+fn wording_of(asked: &Unit<'_>, statement: Option<&Arc<Statement>>, told: Option<Columns>) -> Option<Wording> {
     match asked {
         Unit::Simple(text) => {
             let text = std::str::from_utf8(text).ok()?;
@@ -131,7 +136,8 @@ fn wording_of(asked: &Unit<'_>, statement: Option<&Arc<Statement>>) -> Option<Wo
                 statement: Arc::clone(statement),
                 bound: extended.bound.into(),
                 steps: extended.steps,
-                columns: statement.columns().filter(|_| extended.steps.hang_on_columns()),
+                // Who is told anew takes them as they are.
+                told: told.filter(|_| !extended.steps.tell_columns()),
             })
         }
     }

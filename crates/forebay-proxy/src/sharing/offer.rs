@@ -32,7 +32,7 @@ use crate::memory::question::Question;
 use crate::memory::{Memory, Told, Windows};
 use crate::server::Server;
 use crate::state::State;
-use crate::statements::{Named, Statement};
+use crate::statements::{Columns, Named, Statement};
 
 /// However late the database is listened to, as long as it is.
 const ANY_LAG: Option<Duration> = Some(Duration::MAX);
@@ -203,6 +203,7 @@ impl State {
             hints,
             caller,
             may_travel,
+            told,
         } = known.clone();
         let is_missed = || known.is_missed();
         let Some(kind) = plan.kind().filter(|_| may_travel) else {
@@ -228,7 +229,10 @@ impl State {
         // What is told while the database is away is not known to have seen a position of its log.
         let is_away_told = |windows: &Windows| !windows.away.is_zero() && hints.after.is_none();
         let question = |windows: Windows| self.question(&company, &asked, &known, windows);
-        let asked_here = || Asked::of(&asked, input, || statement.clone());
+        let asked_here = || {
+            let describes = self.described_by(&asked, statement.as_ref());
+            Asked::of(&asked, input, || statement.clone()).describing(describes)
+        };
         let alone = |plan: Arc<Plan>, caller, is_counted, recourse| {
             Some(Offer::Alone(Alone {
                 plan,
@@ -315,7 +319,7 @@ impl State {
         if !may_share && !joins {
             return alone(plan, caller, false, recourse);
         }
-        let ask = || ask_of(&asked, statement.as_deref());
+        let ask = || ask_of(&asked, statement.as_deref(), told);
         let travels = |plan, caller, told, claim, sent, recourse| {
             Some(Offer::Travels(Travelling {
                 line: Arc::clone(line),
@@ -373,32 +377,34 @@ impl State {
         match asked {
             Unit::Simple(text) => Known::of_text(text, &self.pool, company),
             Unit::Extended(extended) => {
-                let statement = match extended.definition {
+                let changes = self.pool.effects.schema_changes();
+                let own = self.names.statement(extended.name);
+                let told = self.names.told(extended.name);
+                let (statement, told) = match extended.definition {
+                    None => (Arc::clone(own?), told),
+                    Some(_) if extended.steps.tell_columns() => (self.statement_of(extended.definition?), None),
+                    // What it has described before it is told by the columns of then.
                     Some(definition) => {
-                        let changes = self.pool.effects.schema_changes();
-                        // What it has described before it is told by the columns of then.
-                        let own = self.names.statement(&[]).filter(|own| {
+                        let is_same = |own: &&Arc<Statement>| {
                             own.definition() == definition
                                 && own.is_of(changes)
                                 && own.was_prepared_under(&self.settings)
-                        });
-                        match own {
-                            Some(own) => Arc::clone(own),
-                            None => self.pool.statements.of(definition, &self.settings, changes),
+                        };
+                        match own.filter(is_same) {
+                            Some(own) => (Arc::clone(own), told),
+                            None => (self.statement_of(definition), None),
                         }
-                    }
-                    None => {
-                        let statement = self.names.statement(extended.name)?;
-                        // Where its columns are looked at first.
-                        if statement.needs_proof(self.pool.effects.schema_changes()) {
-                            return None;
-                        }
-                        Arc::clone(statement)
                     }
                 };
-                Known::of_statement(statement, &self.settings, &self.pool, company)
+                Known::of_statement(statement, told, &self.settings, &self.pool, company)
             }
         }
+    }
+
+    /// What a Parse with this body behind the name prepares now.
+    fn statement_of(&self, definition: &[u8]) -> Arc<Statement> {
+        let changes = self.pool.effects.schema_changes();
+        self.pool.statements.of(definition, &self.settings, changes)
     }
 
     /// What memory is asked; none where there is nothing that it could have.
@@ -447,11 +453,31 @@ impl State {
         let asked = unit(input)?;
         Some(Asked::of(&asked, input, || match &asked {
             Unit::Simple(_) => None,
-            Unit::Extended(extended) => extended.definition.map(|definition| {
-                let changes = self.pool.effects.schema_changes();
-                self.pool.statements.of(definition, &self.settings, changes)
-            }),
+            Unit::Extended(extended) => extended.definition.map(|definition| self.statement_of(definition)),
         }))
+    }
+
+    /// What the client has prepared, and is described to it by the answer to this.
+    pub(super) fn described_by(
+        &self,
+        asked: &Unit<'_>,
+        statement: Option<&Arc<Statement>>,
+    ) -> Option<(Bytes, Arc<Statement>)> {
+        match asked {
+            Unit::Extended(extended) if extended.definition.is_none() && extended.steps.tell_columns() => {
+                Some((self.names.kept(extended.name)?, Arc::clone(statement?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The client is told this for what it has asked.
+    pub(crate) fn is_told(&mut self, asked: &Asked, said: &[u8]) {
+        if let Some((name, statement)) = &asked.describes
+            && let Some(columns) = Columns::told_in(said)
+        {
+            self.names.is_told(name, statement, columns);
+        }
     }
 
     /// What was asked was answered, by no connection of the client's own.
@@ -469,6 +495,7 @@ impl State {
         if let Some(statement) = asked.unnamed {
             let named = statement.map(|statement| Named {
                 statement: Some(statement),
+                told: None,
                 // Of an answer that is there.
                 lease: self.lease,
                 place: 0,
@@ -493,13 +520,14 @@ impl State {
 }
 
 /// What is asked, as it is asked for others.
-fn ask_of(asked: &Unit<'_>, statement: Option<&Statement>) -> Ask {
+fn ask_of(asked: &Unit<'_>, statement: Option<&Statement>, told: Option<Columns>) -> Ask {
     match asked {
         Unit::Simple(text) => Ask::Simple(Bytes::copy_from_slice(text)),
         Unit::Extended(extended) => Ask::Extended {
             number: statement.map_or(0, Statement::number),
             bound: Bytes::copy_from_slice(extended.bound),
             steps: extended.steps,
+            told,
         },
     }
 }

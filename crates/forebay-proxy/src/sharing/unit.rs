@@ -88,9 +88,9 @@ impl Steps {
         [0, 0, 0, high, low]
     }
 
-    /// Whether whoever asks like this hangs on what he was told of the statement's columns before.
-    pub(crate) fn hang_on_columns(self) -> bool {
-        !self.has(Step::DescribeStatement) && !self.has(Step::DescribePortal)
+    /// Whether whoever asks like this is told which columns the rows have.
+    pub(crate) fn tell_columns(self) -> bool {
+        self.has(Step::DescribeStatement) || self.has(Step::DescribePortal)
     }
 }
 

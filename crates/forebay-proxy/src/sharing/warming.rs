@@ -68,10 +68,7 @@ async fn question_of(
             let changes = pool.effects.schema_changes();
             let statement = pool.statements.of(&definition?, &company.settings, changes);
             // Where it has others by now it is not remembered.
-            if let Some(columns) = hot.columns() {
-                statement.learn_columns(columns);
-            }
-            Known::of_statement(statement, &company.settings, pool, company)?
+            Known::of_statement(statement, hot.told(), &company.settings, pool, company)?
         }
     };
     let plan = &known.plan;

@@ -1,8 +1,9 @@
 //! What passes the proxy to alter the catalog or roles, and what is remembered of before: beside the PostgreSQL that would have answered.
 
-use crate::client::{Answer, Client, bind, describe, execute, parse, query};
+use crate::client::{Answer, Client, bind, close, describe, execute, parse, query};
 use crate::crowd::until;
 use crate::memory::{remembered, remembering, until_remembered};
+use crate::reload::Reloadable;
 use crate::{at, postgres, straight};
 
 /// What makes a table, or changes what a view reads, by a statement whose tag does not say so; and what is called by more letters than count.
@@ -263,6 +264,119 @@ fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
         // What was not asked before is asked where it was not prepared before.
         let told = before.pipeline(&again("one", "3"));
         assert_eq!(told.sqlstate(), "0A000", "{told:?}");
+        server.run(&format!("DROP TABLE {table}"));
+    }
+}
+
+/// Who was told the columns of what he has prepared is told no rows of others, on whatever connection he is, alone or in company, and though nobody has said that
+/// the table is altered.
+#[test]
+fn what_was_described_has_the_columns_of_then_on_each_connection_or_fails_as_straight() {
+    let rule = "[[rule]]\nname = \"all\"\nbatch = \"1ms\"\n";
+    for (table, rule, way) in [("told_alone", "", "alone"), ("told_in_company", rule, "shared")] {
+        let lines = format!("upstream = \"postgresql://SERVER/postgres\"\nadmin_users = [\"postgres\"]\n{rule}");
+        let reloadable = Reloadable::start(&lines, &[]);
+        let address = reloadable.proxy.address();
+        let (mut admin, mut told, mut server) = (at(address), at(address), straight(postgres()));
+        server.run(&format!("CREATE TABLE {table} (id int PRIMARY KEY, a int, b int)"));
+        server.run(&format!("INSERT INTO {table} VALUES (1, 10, 20)"));
+        let read = format!("SELECT * FROM {table} WHERE id = $1");
+        let again = [bind("", "one", &["1"]), execute("", 0)];
+        told.pipeline(&[parse("one", &read), describe(b'S', "one")])
+            .expect("described");
+        let counted = |admin: &mut Client| {
+            let rows = admin.query("SHOW FOREBAY SHARING").expect("shown").rows();
+            let own = rows.into_iter().find(|row| row[2].as_deref() == Some(&read));
+            let count = |at: usize| {
+                own.as_ref()
+                    .and_then(|row| row[at].clone())
+                    .map_or(0, |count| count.parse().unwrap())
+            };
+            [count(3), count(4)] as [u64; 2]
+        };
+        until("it goes so", || {
+            let before = counted(&mut admin);
+            assert_eq!(told.pipeline(&again).rows()[0].len(), 3);
+            let after = counted(&mut admin);
+            (after[0] > before[0]) == (way == "shared")
+        });
+        // It is prepared on none that is free.
+        let mut holders = [(); 3].map(|()| at(address));
+        holders.iter_mut().for_each(|holder| drop(holder.run("BEGIN")));
+        server.run(&format!("ALTER TABLE {table} RENAME a TO c"));
+        server.run(&format!("ALTER TABLE {table} RENAME b TO a"));
+        server.run(&format!("ALTER TABLE {table} RENAME c TO b"));
+        for _ in 0..4 {
+            let answer = told.pipeline(&again);
+            assert_eq!(answer.sqlstate(), "0A000", "{way}: {answer:?}");
+        }
+        // Who prepares it behind that is told so.
+        let mut behind = at(address);
+        behind
+            .pipeline(&[parse("one", &read), describe(b'S', "one")])
+            .expect("described");
+        for _ in 0..4 {
+            assert_eq!(behind.pipeline(&again).rows()[0].len(), 3, "{way}");
+        }
+        assert_eq!(told.pipeline(&again).sqlstate(), "0A000", "{way}");
+        drop(holders);
+        server.run(&format!("DROP TABLE {table}"));
+    }
+}
+
+/// Memory tells columns as the server does.
+#[test]
+fn whom_memory_has_told_the_columns_is_told_no_rows_of_others() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    for (past, table) in [(true, "told_by_memory"), (false, "told_by_memory_too")] {
+        let (mut admin, mut others, mut server) = (at(address), at(address), straight(postgres()));
+        server.run(&format!("CREATE TABLE {table} (id int PRIMARY KEY, a int)"));
+        server.run(&format!("INSERT INTO {table} VALUES (1, 10)"));
+        let read = format!("SELECT * FROM {table} WHERE id = $1");
+        let hinted = format!("/* ttl:3600 */ {read}");
+        let ways = [
+            vec![bind("", "one", &["1"]), describe(b'P', ""), execute("", 0)],
+            vec![describe(b'S', "one"), bind("", "one", &["1"]), execute("", 0)],
+        ];
+        for way in &ways {
+            others.pipeline(&[parse("one", &hinted)]);
+            let before = remembered(&mut admin, &read).0;
+            until("it is remembered", || {
+                assert_eq!(others.pipeline(way).rows()[0].len(), 2);
+                remembered(&mut admin, &read).0 > before
+            });
+            others.pipeline(&[close(b'S', "one")]);
+        }
+        let mut told: Vec<Client> = ways
+            .iter()
+            .map(|way| {
+                let mut client = at(address);
+                client.pipeline(&[parse("one", &hinted)]);
+                let before = remembered(&mut admin, &read).0;
+                client.pipeline(way).expect("rows");
+                assert!(remembered(&mut admin, &read).0 > before, "memory has told it");
+                client
+            })
+            .collect();
+        let mut holders = [(); 3].map(|()| at(address));
+        holders.iter_mut().for_each(|holder| drop(holder.run("BEGIN")));
+        let alter = format!("ALTER TABLE {table} ADD COLUMN z int DEFAULT 9");
+        if past {
+            server.run(&alter)
+        } else {
+            others.run(&alter)
+        };
+        for client in &mut told {
+            for _ in 0..3 {
+                let answer = client.pipeline(&[bind("", "one", &["1"]), execute("", 0)]);
+                assert!(
+                    answer.sqlstate() == "0A000" || answer.rows()[0].len() == 2,
+                    "{answer:?}"
+                );
+            }
+        }
+        drop(holders);
         server.run(&format!("DROP TABLE {table}"));
     }
 }

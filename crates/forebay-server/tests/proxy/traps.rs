@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use testbed::{Folder, Forebay};
 
-use crate::client::{Client, bind, bind_raw, close, describe, execute, parse, query, sync};
+use crate::client::{Answer, Client, bind, bind_raw, close, describe, execute, parse, query, sync};
 use crate::login::log_in;
 use crate::{PASSWORD, as_user, at, postgres, proxy, started, straight};
 
@@ -426,5 +426,29 @@ fn what_a_view_a_default_or_a_policy_sets_is_no_strangers() {
         assert_eq!(other.ask(left), "", "{text}");
         assert_eq!(one.ask(left), told, "{text}");
         assert_eq!(other.ask(left), "", "{text}");
+    }
+}
+
+/// What is prepared behind it in one write is not discarded with what was prepared before.
+#[test]
+fn what_discards_all_by_the_extended_protocol_is_done_before_what_is_prepared_behind_it() {
+    let proxy = proxy(postgres(), &[]);
+    let (mut client, mut server) = (at(proxy.address()), straight(postgres()));
+    for text in ["DISCARD ALL", "DEALLOCATE ALL"] {
+        for with_sync in [true, false] {
+            let told = [&mut client, &mut server].map(|both| {
+                let discard = [parse("", text), bind("", "", &[]), execute("", 0)];
+                let end = if with_sync { sync() } else { Vec::new() };
+                let prepare = [parse("behind", "SELECT 7"), bind("", "behind", &[]), execute("", 0)];
+                both.send(&[&discard[..], &[end], &prepare[..], &[sync()]].concat().concat());
+                let mut answers = vec![both.answer()];
+                answers.extend(with_sync.then(|| both.answer()));
+                answers.push(both.pipeline(&[bind("", "behind", &[]), execute("", 0)]));
+                both.pipeline(&[close(b'S', "behind")]);
+                let kinds = |answer: &Answer| (answer.kinds(), answer.value());
+                answers.iter().map(kinds).collect::<Vec<_>>()
+            });
+            assert_eq!(told[0], told[1], "{text}, {with_sync}");
+        }
     }
 }
