@@ -1,6 +1,11 @@
 //! Proving: whether a statement has the columns on a connection that those were told who ask it.
 //!
-//! Promises: once a statement was looked at on a connection, it costs nothing there: the server takes it by no other columns from then on.
+//! Promises: once a statement was looked at on a connection, it costs nothing there: the server takes it by no other columns from then on. Nobody waits for
+//! long for one whose table is locked.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::ask::Answer;
 use super::job::Job;
@@ -8,6 +13,9 @@ use super::learning::describe;
 use super::trip::Lost;
 use crate::server::Server;
 use crate::statements::{Columns, Shape};
+
+/// So long those who go together wait until one of them is looked at: many times the way to a server.
+const PROVEN_WITHIN: Duration = Duration::from_millis(250);
 
 /// Sees to it that what these ask has the columns on this connection that they were told before; who was told others goes alone, and is told so there. After
 /// so many changes of tables.
@@ -23,8 +31,13 @@ pub(super) async fn prove(server: &mut Server, jobs: &mut Vec<Job>, schema_chang
             Some(holds) => holds,
             None => {
                 server.forget(number);
-                let described = describe(server, statement).await?;
-                let columns = described.map(|(_, columns)| match columns.is_empty() {
+                let Ok(described) = timeout(PROVEN_WITHIN, describe(server, statement)).await else {
+                    // Somebody has a lock. What the connection is at is not known any more.
+                    job.plan.ban();
+                    server.interrupt();
+                    return Err(Lost);
+                };
+                let columns = described?.map(|(_, columns)| match columns.is_empty() {
                     true => Some(Columns::NONE),
                     false => Columns::by(b'T', &columns),
                 });

@@ -1,6 +1,6 @@
 //! What passes the proxy to alter the catalog or roles, and what is remembered of before: beside the PostgreSQL that would have answered.
 
-use crate::client::{Answer, Client, bind, close, describe, execute, parse, query};
+use crate::client::{Answer, Client, bind, close, describe, execute, parse, query, sync};
 use crate::crowd::until;
 use crate::memory::{remembered, remembering, until_remembered};
 use crate::reload::Reloadable;
@@ -379,4 +379,42 @@ fn whom_memory_has_told_the_columns_is_told_no_rows_of_others() {
         drop(holders);
         server.run(&format!("DROP TABLE {table}"));
     }
+}
+
+/// A table that somebody has a lock on holds up those who ask it, and no others who go the same way.
+#[test]
+fn who_is_to_be_looked_at_on_a_connection_behind_a_lock_keeps_no_others_waiting() {
+    let lines = "upstream = \"postgresql://SERVER/postgres\"\nadmin_users = [\"postgres\"]\n[[rule]]\nname = \"all\"\nbatch = \"20ms\"\n";
+    let reloadable = Reloadable::start(lines, &[]);
+    let address = reloadable.proxy.address();
+    let (mut admin, mut server) = (at(address), straight(postgres()));
+    let again = [bind("", "one", &["1"]), execute("", 0)];
+    let tables = ["looked_at_locked", "looked_at_free"];
+    let reads = tables.map(|table| format!("SELECT n FROM {table} WHERE id = $1"));
+    let mut clients = [at(address), at(address)];
+    for ((table, read), client) in tables.iter().zip(&reads).zip(&mut clients) {
+        server.run(&format!("CREATE TABLE {table} (id int PRIMARY KEY, n int)"));
+        server.run(&format!("INSERT INTO {table} VALUES (1, 7)"));
+        client
+            .pipeline(&[parse("one", read), describe(b'S', "one")])
+            .expect("described");
+        until("it travels", || {
+            client.pipeline(&again).expect("a row");
+            let rows = admin.query("SHOW FOREBAY SHARING").expect("shown").rows();
+            let own = rows.iter().find(|row| row[2].as_deref() == Some(read));
+            own.is_some_and(|row| row[3].as_deref() > Some("0"))
+        });
+    }
+    let mut holders = [(); 3].map(|()| at(address));
+    holders.iter_mut().for_each(|holder| drop(holder.run("BEGIN")));
+    server.run("BEGIN; LOCK TABLE looked_at_locked");
+    let [locked, free] = &mut clients;
+    for client in [&mut *locked, &mut *free] {
+        client.send(&[&again[..], &[sync()]].concat().concat());
+    }
+    assert_eq!(free.answer().value().as_deref(), Some("7"));
+    server.run("COMMIT");
+    assert_eq!(locked.answer().value().as_deref(), Some("7"));
+    drop(holders);
+    server.run("DROP TABLE looked_at_locked, looked_at_free");
 }
