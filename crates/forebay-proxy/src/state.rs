@@ -259,11 +259,12 @@ impl State {
         server: &Server,
     ) -> Note {
         let (lease, place) = (self.lease, server.replies.next_place());
+        let told = self.names.told_of(&name, statement.as_ref());
         let before = self.names.set(
             name.clone(),
             Some(Named {
                 statement,
-                told: None,
+                told,
                 lease,
                 place,
             }),

@@ -484,6 +484,13 @@ impl Names {
         self.by_name.get(name)?.told
     }
 
+    /// The same where what it prepares by it now is the same text once more.
+    pub(crate) fn told_of(&self, name: &[u8], statement: Option<&Arc<Statement>>) -> Option<Columns> {
+        let named = self.by_name.get(name)?;
+        let is_same = named.statement.as_ref()?.definition() == statement?.definition();
+        named.told.filter(|_| is_same)
+    }
+
     /// It is told these, if the name stands for that still.
     pub(crate) fn is_told(&mut self, name: &[u8], statement: &Arc<Statement>, columns: Columns) {
         let named = self.by_name.get_mut(name);

@@ -493,9 +493,10 @@ impl State {
     /// The unnamed statement is the one that a Parse of it makes.
     pub(crate) fn keep_unnamed(&mut self, asked: Asked) {
         if let Some(statement) = asked.unnamed {
+            let told = self.names.told_of(&[], statement.as_ref());
             let named = statement.map(|statement| Named {
                 statement: Some(statement),
-                told: None,
+                told,
                 // Of an answer that is there.
                 lease: self.lease,
                 place: 0,

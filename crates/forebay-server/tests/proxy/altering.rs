@@ -216,10 +216,12 @@ fn what_was_described_before_a_table_was_altered_is_not_told_with_other_columns(
 /// altered past the proxy, where answers are remembered by time alone.
 #[test]
 fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
-    for (invalidate, table, name) in [
-        ("none", "columns_by_time", "one"),
-        ("none", "columns_without_a_name", ""),
-        ("own", "columns_by_own", "one"),
+    for (invalidate, table, way) in [
+        ("none", "columns_by_time", "named"),
+        ("none", "columns_without_a_name", "unnamed"),
+        ("none", "columns_prepared_again", "prepared again"),
+        ("none", "columns_of_a_portal", "portal"),
+        ("own", "columns_by_own", "named"),
     ] {
         let reloadable = remembering(&format!("invalidate = \"{invalidate}\""));
         let address = reloadable.proxy.address();
@@ -229,21 +231,35 @@ fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
         server.run(&format!("INSERT INTO {table} VALUES (1, 1), (2, 2)"));
         let read = format!("SELECT * FROM {table} WHERE id < $1");
         let hinted = format!("/* ttl:3600 */ {read}");
-        let again = |name, value| [bind("", name, &[value]), execute("", 0)];
-        let prepare = |client: &mut Client, name, text: &str| {
-            client
-                .pipeline(&[parse(name, text), describe(b'S', name)])
-                .expect("described");
+        let name = if way == "named" { "one" } else { "" };
+        let prepare = |client: &mut Client, text: &str| {
+            let messages = match way {
+                "portal" => vec![
+                    parse("", text),
+                    bind("", "", &["2"]),
+                    describe(b'P', ""),
+                    execute("", 0),
+                ],
+                _ => vec![parse(name, text), describe(b'S', name)],
+            };
+            client.pipeline(&messages).expect("described");
         };
-        let until_remembered = |client: &mut Client, admin: &mut Client, name, columns| {
+        let again = |client: &mut Client, text: &str, value| {
+            let mut messages = vec![bind("", name, &[value]), execute("", 0)];
+            if way == "prepared again" {
+                messages.insert(0, parse("", text));
+            }
+            client.pipeline(&messages)
+        };
+        let until_remembered = |client: &mut Client, admin: &mut Client, text: &str, columns| {
             let before = remembered(admin, &read).0;
             until("it is remembered", || {
-                assert_eq!(client.pipeline(&again(name, "2")).rows()[0].len(), columns);
+                assert_eq!(again(client, text, "2").rows()[0].len(), columns);
                 remembered(admin, &read).0 > before
             });
         };
-        prepare(&mut before, "one", &hinted);
-        until_remembered(&mut before, &mut admin, "one", 2);
+        prepare(&mut before, &hinted);
+        until_remembered(&mut before, &mut admin, &hinted, 2);
         // It is prepared nowhere else.
         let mut holder = at(address);
         holder.run("BEGIN");
@@ -251,19 +267,21 @@ fn rows_from_memory_have_the_columns_that_whoever_asks_was_told() {
         let other_words = format!("/* somebody else */ {hinted}");
         for text in [&hinted, &other_words] {
             let mut behind = at(address);
-            prepare(&mut behind, name, text);
+            prepare(&mut behind, text);
             for _ in 0..3 {
-                assert_eq!(behind.pipeline(&again(name, "2")).rows()[0].len(), 3, "{text}");
+                assert_eq!(again(&mut behind, text, "2").rows()[0].len(), 3, "{way}: {text}");
             }
-            until_remembered(&mut behind, &mut admin, name, 3);
+            until_remembered(&mut behind, &mut admin, text, 3);
         }
-        for _ in 0..3 {
-            let told = before.pipeline(&again("one", "2"));
-            assert!(told.sqlstate() == "0A000" || told.rows()[0].len() == 2, "{told:?}");
+        if way == "named" {
+            for _ in 0..3 {
+                let told = again(&mut before, &hinted, "2");
+                assert!(told.sqlstate() == "0A000" || told.rows()[0].len() == 2, "{told:?}");
+            }
+            // What was not asked before is asked where it was not prepared before.
+            let told = again(&mut before, &hinted, "3");
+            assert_eq!(told.sqlstate(), "0A000", "{told:?}");
         }
-        // What was not asked before is asked where it was not prepared before.
-        let told = before.pipeline(&again("one", "3"));
-        assert_eq!(told.sqlstate(), "0A000", "{told:?}");
         server.run(&format!("DROP TABLE {table}"));
     }
 }
@@ -310,15 +328,29 @@ fn what_was_described_has_the_columns_of_then_on_each_connection_or_fails_as_str
             let answer = told.pipeline(&again);
             assert_eq!(answer.sqlstate(), "0A000", "{way}: {answer:?}");
         }
-        // Who prepares it behind that is told so.
+        // Nor where somebody has it by the columns of now, who was not told of them.
+        let mut untold = at(address);
+        untold.pipeline(&[parse("one", &read)]).expect("prepared");
+        for _ in 0..4 {
+            assert_eq!(untold.pipeline(&again).rows()[0].len(), 3, "{way}");
+            assert_eq!(told.pipeline(&again).sqlstate(), "0A000", "{way}");
+        }
+        // Who prepares it behind that is told so, and has them wherever others have prepared it before.
         let mut behind = at(address);
         behind
             .pipeline(&[parse("one", &read), describe(b'S', "one")])
             .expect("described");
-        for _ in 0..4 {
-            assert_eq!(behind.pipeline(&again).rows()[0].len(), 3, "{way}");
+        drop(holders);
+        let mut holders = [(); 4].map(|()| at(address));
+        for holder in 0..=holders.len() {
+            for _ in 0..3 {
+                assert_eq!(behind.pipeline(&again).rows()[0].len(), 3, "{way}");
+            }
+            assert_eq!(told.pipeline(&again).sqlstate(), "0A000", "{way}");
+            if let Some(holder) = holders.get_mut(holder) {
+                holder.run("BEGIN");
+            }
         }
-        assert_eq!(told.pipeline(&again).sqlstate(), "0A000", "{way}");
         drop(holders);
         server.run(&format!("DROP TABLE {table}"));
     }

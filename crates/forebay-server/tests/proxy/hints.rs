@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use testbed::{Behaviour, Forebay, Proxy as Way};
 
-use crate::client::{Client, message, query, sync, whole};
+use crate::client::{Client, bind, execute, message, parse, query, sync, whole};
 use crate::{as_user, at, postgres, proxy, proxy_of};
 
 const CLIENTS: usize = 16;
@@ -209,6 +209,22 @@ fn who_asks_alike_is_asked_as_one() {
             assert_eq!(client.answer().rows(), [vec![Some(note), Some(id.to_string())]]);
         }
     }
+    // Whom some rows do is told that there may be more: he goes with the others by himself.
+    let read = "SELECT id, note FROM alike WHERE id = $1";
+    let mut ask = |rows_max| {
+        for (at, client) in clients.iter_mut().enumerate() {
+            let bound = bind("", "", &[&asked(at).to_string()]);
+            let text = format!("{read} /* batch:400 */");
+            client.send(&[parse("", &text), bound, execute("", rows_max), sync()].concat());
+        }
+        let answers = clients.iter_mut().map(|client| client.answer().kinds());
+        answers.collect::<Vec<_>>()
+    };
+    while jointly(&mut admin, read) < CLIENTS as u64 {
+        assert!(!is_given_up(), "reads by the extended protocol");
+        assert_eq!(ask(0), vec!["12DC"; CLIENTS]);
+    }
+    assert_eq!(ask(1), vec!["12Ds"; CLIENTS]);
     admin.run("DROP TABLE alike");
 }
 

@@ -344,3 +344,29 @@ fn what_was_described_with_a_flush_is_answered_from_memory_and_the_server_ends_i
     }
     server.run("DROP TABLE flushed, flushed_other");
 }
+
+/// More of its rows can be asked for as long as the transaction lasts.
+#[test]
+fn who_asks_for_some_rows_inside_of_a_transaction_may_go_on() {
+    let reloadable = remembering(&RULE.replace("table = \"inside\"", "table = \"inside_some\""));
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE inside_some (n int)");
+    server.run("INSERT INTO inside_some VALUES (1), (2), (3)");
+    let read = "SELECT n FROM inside_some ORDER BY n";
+    let some = [parse("", read), bind("", "", &[]), execute("", 2)];
+    // Outside it is answered from memory.
+    let before = remembered(&mut admin, read).0;
+    until("it is remembered", || {
+        assert_eq!(bytes(&client.pipeline(&some)), bytes(&server.pipeline(&some)));
+        remembered(&mut admin, read).0 > before
+    });
+    for both in [&mut client, &mut server] {
+        both.run("BEGIN");
+    }
+    for messages in [&some[..], &[execute("", 0)], &some[..], &[execute("", 1)]] {
+        assert_eq!(bytes(&client.pipeline(messages)), bytes(&server.pipeline(messages)));
+    }
+    client.run("COMMIT");
+    server.run("DROP TABLE inside_some");
+}
