@@ -76,6 +76,11 @@ fn ways() -> Vec<Way> {
                 .pipeline(&[bind("", "described", &["30"]), execute("", 0)])
                 .value()
         }),
+        Box::new(|client| {
+            let some = client.pipeline(&[bind("", "described", &["31"]), execute("", 1)]);
+            assert_eq!(some.kinds(), "2Ds");
+            some.value()
+        }),
     ]
 }
 
@@ -138,7 +143,7 @@ fn what_was_asked_for_most_is_asked_anew_when_those_come_who_ask_it() {
     prepares(&mut client);
     let told: Vec<_> = ways().iter().map(|way| asks_memory(&mut client, way)).collect();
     let told: Vec<_> = told.iter().flatten().map(String::as_str).collect();
-    assert_eq!(told, ["2", "3", "3", "3", "20", "40", "-28"]);
+    assert_eq!(told, ["2", "3", "3", "3", "20", "40", "-28", "-29"]);
     let again = who(address, "trusted", "123kB").ask("SELECT n FROM warm_ruled WHERE n > -1");
     assert_eq!(
         (again.as_str(), warmed(&reloadable.proxy)),
