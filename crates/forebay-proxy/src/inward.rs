@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 
 use crate::client::Client;
+use crate::columns::Columns;
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
@@ -17,7 +18,7 @@ use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
 use crate::statements::{
-    Columns, Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, server_name, text_of,
+    Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, server_name, text_of,
 };
 
 /// The number that `set_config` has in every PostgreSQL.

@@ -18,6 +18,7 @@ mod beginning;
 mod cap;
 mod client;
 mod clients;
+mod columns;
 mod console;
 mod copying;
 mod counters;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use bytes::{Buf, Bytes, BytesMut};
 
 use crate::client::Client;
+use crate::columns::Columns;
 use crate::copying::Failed;
 use crate::effects::{self, Row};
 use crate::end::End;
@@ -16,7 +17,7 @@ use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::replies::{Asked, Unexpected};
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Columns, Shape, in_the_clients_words};
+use crate::statements::{Shape, in_the_clients_words};
 
 /// So much that is all the client's to see changes hands, where less is copied: the server's buffer for an empty one, which takes what is not
 /// whole yet.

@@ -5,22 +5,20 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::num::NonZeroU32;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
-use foldhash::fast::FixedState;
 use forebay_sql::{
     Caller, Hints, deallocates, describes_nothing, executes, hints_and_caller, may_make_tables, mentions_a_moment,
     names_a_moment, without_comments,
 };
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
+use crate::columns::Columns;
 use crate::effects::Suspects;
 use crate::figures::{Counting, Top};
-use crate::frames::{Frame, HEADER_BYTES, frame, zero_terminated};
+use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
 use crate::settings::Settings;
 use crate::sharing::plan::Plan;
@@ -74,49 +72,6 @@ pub(crate) struct ToldApart {
 }
 
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-
-/// The columns that a statement has: a hash of their names, types and modifiers, by which PostgreSQL tells whether a plan has another result
-/// (`equalRowTypes`). It is the same behind a start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Columns(NonZeroU32);
-
-impl Columns {
-    /// What has none has none whatever its tables are like.
-    pub(crate) const NONE: Self = Self(NonZeroU32::MIN);
-
-    /// By a RowDescription, or by what stands in its place; none where that is malformed.
-    pub(crate) fn by(tag: u8, body: &[u8]) -> Option<Self> {
-        const BEHIND_NAME: usize = 18;
-        if tag != b'T' {
-            return Some(Self::NONE);
-        }
-        let (count, mut rest) = body.split_first_chunk()?;
-        let mut hasher = FixedState::with_seed(0).build_hasher();
-        for _ in 0..u16::from_be_bytes(*count) {
-            let (name, behind) = zero_terminated(rest)?;
-            let (described, behind) = behind.split_first_chunk::<BEHIND_NAME>()?;
-            // Its table, place and size, and the format are no part of the type.
-            (name, &described[6..10], &described[12..16]).hash(&mut hasher);
-            rest = behind;
-        }
-        let hash = u32::try_from(hasher.finish() >> u32::BITS).expect("its upper half");
-        let is_some = NonZeroU32::new(hash).filter(|hash| *hash != Self::NONE.0);
-        rest.is_empty().then_some(Self(is_some.unwrap_or(NonZeroU32::MAX)))
-    }
-
-    /// By an answer in which they are described; none where they are not.
-    pub(crate) fn told_in(mut answer: &[u8]) -> Option<Self> {
-        loop {
-            let Frame { tag, length } = frame(answer).ok()??;
-            let (message, rest) = answer.split_at_checked(length)?;
-            if matches!(tag, b'T' | b'n') {
-                return Self::by(tag, &message[HEADER_BYTES..]);
-            }
-            answer = rest;
-        }
-    }
-}
 
 /// The name of the prepared statement that the text deallocates.
 pub(crate) fn deallocated(text: &[u8]) -> Option<Bytes> {

@@ -15,9 +15,10 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
 use super::question::{Asker, Question, Wording};
+use crate::columns::Columns;
 use crate::frames::put;
 use crate::sharing::unit::{Step, Steps, UNIT_BYTES_MAX};
-use crate::statements::{Columns, text_of};
+use crate::statements::text_of;
 
 /// Of a question that nobody asks any more half the uses are left after so long.
 pub(super) const HALF_LIFE: Duration = Duration::from_secs(600);

@@ -16,10 +16,11 @@ use parking_lot::Mutex;
 use super::does::ABSENT;
 use super::windows::Windows;
 use crate::beginning::Beginning;
+use crate::columns::Columns;
 use crate::figures::Counting;
 use crate::settings::Settings;
 use crate::sharing::unit::Steps;
-use crate::statements::{Columns, Statement};
+use crate::statements::Statement;
 use crate::whose::Whose;
 
 /// The server's answer is nothing to be remembered: an error, or none at all.

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use super::unit::Steps;
-use crate::statements::Columns;
+use crate::columns::Columns;
 
 /// What is asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

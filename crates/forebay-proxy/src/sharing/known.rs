@@ -12,12 +12,13 @@ use super::company::Company;
 use super::fill::Fill;
 use super::plan::Plan;
 use super::unit::Unit;
+use crate::columns::Columns;
 use crate::figures::Counting;
 use crate::memory::question::{Common, Form, Question, Wording};
 use crate::memory::{Memory, Windows};
 use crate::pool::Pool;
 use crate::settings::Settings;
-use crate::statements::{Columns, Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
+use crate::statements::{Statement, hints_of, name_of, tells_a_moment, tells_a_moment_by_value, text_of};
 
 thread_local! {
     /// Room for a text without its literals.

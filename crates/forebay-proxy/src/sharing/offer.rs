@@ -26,13 +26,14 @@ use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
 use super::warming::warm;
+use crate::columns::Columns;
 use crate::figures::Counting;
 use crate::last_answer::Remembrance;
 use crate::memory::question::Question;
 use crate::memory::{Memory, Told, Windows};
 use crate::server::Server;
 use crate::state::State;
-use crate::statements::{Columns, Named, Statement};
+use crate::statements::{Named, Statement};
 
 /// However late the database is listened to, as long as it is.
 const ANY_LAG: Option<Duration> = Some(Duration::MAX);

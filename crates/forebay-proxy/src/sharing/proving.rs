@@ -11,8 +11,9 @@ use super::ask::Answer;
 use super::job::Job;
 use super::learning::describe;
 use super::trip::Lost;
+use crate::columns::Columns;
 use crate::server::Server;
-use crate::statements::{Columns, Shape};
+use crate::statements::Shape;
 
 /// So long those who go together wait until one of them is looked at: many times the way to a server.
 const PROVEN_WITHIN: Duration = Duration::from_millis(250);
