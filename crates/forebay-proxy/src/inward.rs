@@ -193,12 +193,16 @@ impl State {
                     self.describe_or_close(tag, name, message, server);
                 } else {
                     let asked = if tag == b'D' { Asked::Describe } else { Asked::Close };
-                    let bound = self.bound.as_ref().filter(|_| *body == *b"P\0" && tag == b'D');
+                    let portal = match body {
+                        [b'P', portal @ .., 0] if tag == b'D' => Some(portal),
+                        _ => None,
+                    };
+                    let bound = portal.and_then(|portal| self.bound.iter().rfind(|bound| bound.portal == portal));
                     let note = bound
-                        .filter(|(name, statement)| self.heeds_description(name, statement, server))
-                        .map(|(name, statement)| Note::Describes {
-                            name: name.clone(),
-                            statement: Arc::clone(statement),
+                        .filter(|bound| self.heeds_description(&bound.name, &bound.statement, server))
+                        .map(|bound| Note::Describes {
+                            name: bound.name.clone(),
+                            statement: Arc::clone(&bound.statement),
                         });
                     self.ask(server, asked, false, note);
                     server.output.extend_from_slice(message);
@@ -408,9 +412,10 @@ impl State {
         if statement.as_ref().is_some_and(|statement| statement.leaves().is_some()) {
             self.discarding.push(Bytes::copy_from_slice(portal));
         }
-        if portal.is_empty() {
-            self.bound = None;
-        }
+        let of = statement
+            .clone()
+            .and_then(|statement| Some((self.names.kept(name)?, statement)));
+        self.binds(portal, of);
         let may_copy_in = statement.as_ref().is_some_and(|statement| statement.may_copy_in());
         self.copying.bind(portal, may_copy_in);
         if let Some(target) = statement.as_ref().and_then(|statement| statement.deallocates()) {
@@ -420,9 +425,6 @@ impl State {
             (true, statement) => {
                 let refused = server.prepare_unnamed(statement.as_deref());
                 self.undo(refused, server);
-                if portal.is_empty() {
-                    self.bound = statement.map(|statement| (Bytes::new(), statement));
-                }
             }
             (false, None) => {}
             (false, Some(statement)) => {
@@ -434,9 +436,6 @@ impl State {
                     server.output.extend_from_slice(part);
                 }
                 self.ask(server, Asked::Bind, false, note);
-                if portal.is_empty() {
-                    self.bound = self.names.kept(name).map(|name| (name, statement));
-                }
                 return Ok(true);
             }
         }
@@ -512,7 +511,6 @@ impl State {
     /// are looked at once on each connection, and the server looks by itself from then on.
     fn waits_for_proof(&mut self, name: &[u8], statement: &Arc<Statement>, server: &mut Server) -> bool {
         let number = statement.number();
-        let schema_changes = self.pool.effects.schema_changes();
         let told = self.names.told(name).filter(|told| *told != Columns::NONE);
         // In a transaction that has failed nothing can be prepared.
         let (Some(told), false, false) = (told, server.replies.is_skipping(), server.status == b'E') else {
@@ -523,10 +521,11 @@ impl State {
         {
             return true;
         }
-        if server.prepared.holds(number, told, schema_changes).is_some() {
+        // What it has instead may be so for a moment only, or under what is set now: it is looked at each time.
+        if server.prepared.has_columns(number, told) || self.proven == Some(number) {
             return false;
         }
-        let refused = server.prove(statement, schema_changes);
+        let refused = server.prove(statement);
         refused.into_iter().for_each(|note| self.undo(note, server));
         true
     }
@@ -539,9 +538,9 @@ impl State {
         server: &mut Server,
     ) -> (String, Option<Note>) {
         let (number, kept) = (statement.number(), self.names.kept(name));
-        let schema_changes = self.pool.effects.schema_changes();
         let told = self.names.told(name).filter(|told| *told != Columns::NONE);
-        if told.is_some_and(|told| server.prepared.holds(number, told, schema_changes) == Some(false)) {
+        let was_looked_at = self.proven.take() == Some(number);
+        if was_looked_at && told.is_some_and(|told| !server.prepared.has_columns(number, told)) {
             let described = None;
             return (changed_name(number), kept.map(|name| Note::Changed { name, described }));
         }

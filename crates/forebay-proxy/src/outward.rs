@@ -223,20 +223,17 @@ impl State {
                         self.names.is_told(&name, &statement, columns);
                         if !name.is_empty() {
                             let number = statement.number();
-                            server.prepared.set_shape(number, Shape::Known(columns, None));
+                            server.prepared.set_shape(number, Shape::Known(columns));
                         }
                     }
                 }
-                Some(Note::Proves {
-                    statement,
-                    schema_changes,
-                }) => {
+                Some(Note::Proves { statement }) => {
                     let description = &server.input[at - here + HEADER_BYTES..at];
                     let columns = Columns::by(frame.tag, description).filter(|_| here == frame.length);
                     // What cannot be told is not what anybody was told.
                     let columns = columns.unwrap_or(Columns::NONE);
-                    let shape = Shape::Known(columns, Some(schema_changes));
-                    server.prepared.set_shape(statement.number(), shape);
+                    server.prepared.set_shape(statement.number(), Shape::Known(columns));
+                    self.proven = Some(statement.number());
                 }
                 Some(
                     Note::Prepared { .. }

@@ -53,10 +53,7 @@ pub(crate) enum Note {
     /// The same, or a portal of it: it describes the statement.
     Describes { name: Bytes, statement: Arc<Statement> },
     /// Which columns it has, as we ask where it was prepared anew.
-    Proves {
-        statement: Arc<Statement>,
-        schema_changes: u64,
-    },
+    Proves { statement: Arc<Statement> },
     /// It has not, and the server knows no statement of the name that is used for that. Where it is to be described, the statement.
     Changed {
         name: Bytes,
@@ -267,6 +264,9 @@ impl Server {
     /// Sees to it that a statement is prepared here under its number. Gives the notes that the server will not look at.
     #[must_use]
     pub(crate) fn prepare(&mut self, statement: &Statement) -> Option<Note> {
+        if matches!(self.prepared.shape(statement.number()), Shape::Changed) {
+            self.forget(statement.number());
+        }
         if self.prepared.touch(statement.number()) {
             return None;
         }
@@ -287,7 +287,7 @@ impl Server {
 
     /// Prepares it anew, and asks which columns it has there.
     #[must_use]
-    pub(crate) fn prove(&mut self, statement: &Arc<Statement>, schema_changes: u64) -> [Option<Note>; 2] {
+    pub(crate) fn prove(&mut self, statement: &Arc<Statement>) -> [Option<Note>; 2] {
         let number = statement.number();
         self.forget(number);
         let refused = self.prepare(statement);
@@ -297,7 +297,6 @@ impl Server {
         frames::put(&mut self.output, b'H', &[]);
         let note = Note::Proves {
             statement: Arc::clone(statement),
-            schema_changes,
         };
         [refused, self.replies.ask(Asked::Describe, true, Some(note))]
     }

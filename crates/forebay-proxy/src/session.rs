@@ -2,7 +2,7 @@
 //!
 //! Promises: what the crate promises. Whoever waits for an answer drives both sockets: there is no task and no channel between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -216,7 +216,8 @@ impl Session {
             lent_names: Vec::new(),
             deallocating: Vec::new(),
             discarding: Vec::new(),
-            bound: None,
+            bound: VecDeque::new(),
+            proven: None,
             copying: Copying::default(),
             may_share: limits.mode == PoolMode::Transaction,
             statement_timeout: limits.timeouts.statement,

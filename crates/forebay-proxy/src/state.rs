@@ -3,7 +3,7 @@
 //! Promises: what is taken for true and hangs on an answer is noted with what was asked, and taken back when that fails or is passed
 //! over. Knows no message's bytes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,22 @@ const IN_VAIN_MAX: usize = 3;
 /// The setting that ends a session which asks nothing for so long.
 pub(crate) const IDLE_TIMEOUT: &str = "idle_session_timeout";
 
+const CLIENT_ENCODING: &str = "client_encoding";
+
 /// `currval` and `lastval` are undefined behind it, as in a new session.
 const FORGET_NUMBERS: &str = "DISCARD SEQUENCES;";
+
+/// So many portals are known.
+const BOUND_MAX: usize = 64;
+
+/// A portal, and of what it is.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) portal: Bytes,
+    /// What the client calls the statement.
+    pub(crate) name: Bytes,
+    pub(crate) statement: Arc<Statement>,
+}
 
 /// What is the client's own, wherever it runs.
 #[derive(Debug)]
@@ -105,8 +119,10 @@ pub(crate) struct State {
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
     /// Portals of statements that may discard what is prepared.
     pub(crate) discarding: Vec<Bytes>,
-    /// The statement, with its name, of which the portal without a name is.
-    pub(crate) bound: Option<(Bytes, Arc<Statement>)>,
+    /// Of which statements portals are, the last ones.
+    pub(crate) bound: VecDeque<Bound>,
+    /// The statement that was looked at for what is asked next, on the connection that it has.
+    pub(crate) proven: Option<u64>,
     pub(crate) copying: Copying,
     /// What it asks may be carried by others.
     pub(crate) may_share: bool,
@@ -146,7 +162,8 @@ impl State {
         self.discarding_at = None;
         self.deallocating.clear();
         self.discarding.clear();
-        self.bound = None;
+        self.bound.clear();
+        self.proven = None;
         self.copying = Copying::default();
         if self.pool.effects.is_due() {
             self.is_learning = true;
@@ -281,17 +298,34 @@ impl State {
             // It is not there any more.
             Some(b"26000") => prepared.remove(statement.number()),
             // What it reads has other columns now: it fails as it would straight. Who prepares the same text from now on prepares another.
-            Some(b"0A000") => self.pool.statements.retire(statement),
+            Some(b"0A000") => {
+                self.pool.statements.retire(statement);
+                prepared.set_shape(statement.number(), Shape::Changed);
+            }
             _ => {}
         }
+    }
+
+    /// A portal is of this statement from now on, which has this name; of none that is known, if it is none.
+    pub(crate) fn binds(&mut self, portal: &[u8], of: Option<(Bytes, Arc<Statement>)>) {
+        self.bound.retain(|bound| bound.portal != portal);
+        let Some((name, statement)) = of else { return };
+        if self.bound.len() == BOUND_MAX {
+            self.bound.pop_front();
+        }
+        let portal = Bytes::copy_from_slice(portal);
+        self.bound.push_back(Bound {
+            portal,
+            name,
+            statement,
+        });
     }
 
     /// Whether it is of interest how the server describes what the client has prepared by this name: as long as the client does not know, or nobody knows
     /// that it is the same there.
     pub(crate) fn heeds_description(&self, name: &[u8], statement: &Statement, server: &Server) -> bool {
-        let schema_changes = self.pool.effects.schema_changes();
-        let holds = |told| server.prepared.holds(statement.number(), told, schema_changes) == Some(true);
-        name.is_empty() || !self.names.told(name).is_some_and(holds)
+        let has = |told| server.prepared.has_columns(statement.number(), told);
+        statement.keeps_columns() && (name.is_empty() || !self.names.told(name).is_some_and(has))
     }
 
     pub(crate) fn ask(&mut self, server: &mut Server, asked: Asked, is_ours: bool, note: Option<Note>) {
@@ -371,6 +405,11 @@ impl State {
         settings.extend(&left.settings);
         server.settings = Arc::new(left.settings);
         if *self.settings != settings {
+            let encoding = |settings: &Settings| settings.get(CLIENT_ENCODING).map(str::to_owned);
+            if encoding(&self.settings) != encoding(&settings) {
+                // Names of columns are in it.
+                self.names.forget_told();
+            }
             self.settings = Arc::new(settings);
         }
     }

@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
 use forebay_sql::{
-    Caller, Hints, deallocates, describes_nothing, executes, hints_and_caller, may_make_tables, mentions_a_moment,
-    names_a_moment, without_comments,
+    Caller, Dialect, Hints, Verb, deallocates, describes_nothing, executes, hints_and_caller, may_make_tables,
+    mentions_a_moment, names_a_moment, verb, without_comments,
 };
 use parking_lot::Mutex;
 
@@ -49,6 +49,8 @@ pub(crate) struct Statement {
     asks_for_numbers: bool,
     may_copy_in: bool,
     may_make_tables: bool,
+    /// The server looks whether it has other columns than it was prepared with; what calls another statement by its name, or a cursor, may have any.
+    keeps_columns: bool,
     hints: Hints,
     /// Who asks it, as its comments say it, and what is counted of that.
     caller: Option<(Box<str>, OnceLock<Arc<Counting>>)>,
@@ -196,6 +198,11 @@ impl Statement {
         self.may_copy_in
     }
 
+    /// Whether the server takes it by no other columns than it was prepared with.
+    pub(crate) fn keeps_columns(&self) -> bool {
+        self.keeps_columns
+    }
+
     /// Whether it may make a table without its tag saying so.
     pub(crate) fn may_make_tables(&self) -> bool {
         self.may_make_tables
@@ -294,6 +301,7 @@ impl Table {
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
             may_make_tables: std::str::from_utf8(text).is_ok_and(may_make_tables),
+            keeps_columns: std::str::from_utf8(text).is_ok_and(|text| verb(Dialect::Postgres, text) != Verb::Other),
             hints,
             caller: caller.map(|caller| (name_of(caller).into(), OnceLock::new())),
             names_a_moment: tells_a_moment(text),
@@ -450,9 +458,14 @@ impl Names {
     pub(crate) fn is_told(&mut self, name: &[u8], statement: &Arc<Statement>, columns: Columns) {
         let named = self.by_name.get_mut(name);
         let is_it = |named: &&mut Named| named.statement.as_ref().is_some_and(|own| Arc::ptr_eq(own, statement));
-        if let Some(named) = named.filter(is_it) {
+        if let Some(named) = named.filter(is_it).filter(|_| statement.keeps_columns()) {
             named.told = Some(columns);
         }
+    }
+
+    /// What it was told is said otherwise from now on.
+    pub(crate) fn forget_told(&mut self) {
+        self.by_name.values_mut().for_each(|named| named.told = None);
     }
 
     /// That the name stands for what it does is certain: one that stands for nothing need not be kept.
@@ -511,10 +524,12 @@ impl Use {
 pub(crate) enum Shape {
     /// Nobody has looked.
     Unknown,
+    /// Others than it was prepared with: the server does not take it any more.
+    Changed,
     /// That is asked at this place.
     Asked(u64),
-    /// These: the server takes it by no others from then on. If it was prepared to see that, after so many changes of tables.
-    Known(Columns, Option<u64>),
+    /// These: the server takes it by no others from then on.
+    Known(Columns),
 }
 
 impl Default for Prepared {
@@ -576,14 +591,9 @@ impl Prepared {
         }
     }
 
-    /// Whether it has the columns there that somebody was told, as far as that is known after so many changes of tables. What was not looked at since may
-    /// have them if it is prepared anew.
-    pub(crate) fn holds(&self, number: u64, told: Columns, schema_changes: u64) -> Option<bool> {
-        match self.shape(number) {
-            Shape::Known(columns, _) if columns == told => Some(true),
-            Shape::Known(_, Some(at)) if at == schema_changes => Some(false),
-            _ => None,
-        }
+    /// Whether it is known to have the columns there that somebody was told.
+    pub(crate) fn has_columns(&self, number: u64, told: Columns) -> bool {
+        matches!(self.shape(number), Shape::Known(columns) if columns == told)
     }
 
     pub(crate) fn has(&self, number: u64) -> bool {

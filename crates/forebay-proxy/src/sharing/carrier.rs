@@ -125,7 +125,7 @@ impl Carrier {
                 carry(Arc::clone(&self.pool), Arc::clone(&self.company), self.kind);
             }
             let schema_changes = self.pool.effects.schema_changes();
-            prove(server, &mut taken.jobs, schema_changes).await?;
+            prove(server, &mut taken.jobs).await?;
             if taken.jobs.is_empty() {
                 continue;
             }

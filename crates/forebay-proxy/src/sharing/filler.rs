@@ -114,7 +114,7 @@ async fn lead(
         return Ok(false);
     }
     let schema_changes = pool.effects.schema_changes();
-    prove(server, &mut jobs, schema_changes).await?;
+    prove(server, &mut jobs).await?;
     let Some(first) = jobs.first() else { return Ok(true) };
     let (plan, count) = (Arc::clone(&first.plan), jobs.len());
     let is_seen = jobs.iter().any(|job| job.sees.is_some());

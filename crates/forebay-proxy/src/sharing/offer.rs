@@ -207,6 +207,9 @@ impl State {
             told,
         } = known.clone();
         let is_missed = || known.is_missed();
+        let is_for_some = matches!(&asked, Unit::Extended(extended) if extended.steps.rows_max() > 0);
+        // A portal that stops behind some rows ends no command: who changes the same row behind it in one transaction would not see the change.
+        let may_travel = may_travel && !(is_for_some && plan.kind() == Some(Kind::Change));
         let Some(kind) = plan.kind().filter(|_| may_travel) else {
             is_missed();
             return Some(Offer::Alone(Alone {

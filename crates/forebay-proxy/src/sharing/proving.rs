@@ -18,40 +18,39 @@ use crate::statements::Shape;
 /// So long those who go together wait until one of them is looked at: many times the way to a server.
 const PROVEN_WITHIN: Duration = Duration::from_millis(250);
 
-/// Sees to it that what these ask has the columns on this connection that they were told before; who was told others goes alone, and is told so there. After
-/// so many changes of tables.
-pub(super) async fn prove(server: &mut Server, jobs: &mut Vec<Job>, schema_changes: u64) -> Result<(), Lost> {
-    let mut at = 0;
-    while let Some(job) = jobs.get(at) {
-        let (Some(statement), Some(told)) = (&job.statement, job.ask.told()) else {
-            at += 1;
-            continue;
-        };
+/// Sees to it that what these ask has the columns on this connection that they were told before; who was told others goes alone, and is told so there.
+pub(super) async fn prove(server: &mut Server, jobs: &mut Vec<Job>) -> Result<(), Lost> {
+    let has = |server: &Server, job: &Job| match (&job.statement, job.ask.told()) {
+        (Some(statement), Some(told)) => server.prepared.has_columns(statement.number(), told),
+        _ => true,
+    };
+    let unproven = |server: &Server, jobs: &[Job], from: usize| {
+        let at = jobs[from..].iter().position(|job| !has(server, job))?;
+        Some(from + at)
+    };
+    let mut from = 0;
+    while let Some(at) = unproven(server, jobs, from) {
+        let job = &jobs[at];
+        let statement = job.statement.as_ref().expect("it is unproven");
         let number = statement.number();
-        let holds = match server.prepared.holds(number, told, schema_changes) {
-            Some(holds) => holds,
-            None => {
-                server.forget(number);
-                let Ok(described) = timeout(PROVEN_WITHIN, describe(server, statement)).await else {
-                    // Somebody has a lock. What the connection is at is not known any more.
-                    job.plan.ban();
-                    server.interrupt();
-                    return Err(Lost);
-                };
-                let columns = described?.map(|(_, columns)| match columns.is_empty() {
-                    true => Some(Columns::NONE),
-                    false => Columns::by(b'T', &columns),
-                });
-                let columns = columns.flatten().unwrap_or(Columns::NONE);
-                let shape = Shape::Known(columns, Some(schema_changes));
-                server.prepared.set_shape(number, shape);
-                columns == told
-            }
+        server.forget(number);
+        let Ok(described) = timeout(PROVEN_WITHIN, describe(server, statement)).await else {
+            // Somebody has a lock. What the connection is at is not known any more.
+            job.plan.ban();
+            server.interrupt();
+            return Err(Lost);
         };
-        match holds {
-            true => at += 1,
-            false => jobs.remove(at).answer(Answer::Alone(false)),
-        }
+        let columns = described?.and_then(|(_, columns)| match columns.is_empty() {
+            true => Some(Columns::NONE),
+            false => Columns::by(b'T', &columns),
+        });
+        let shape = columns.map_or(Shape::Unknown, Shape::Known);
+        server.prepared.set_shape(number, shape);
+        from = at + 1;
+    }
+    // All at once: one that was looked at for somebody else since may have others.
+    for job in jobs.extract_if(.., |job| !has(server, job)) {
+        job.answer(Answer::Alone(false));
     }
     Ok(())
 }

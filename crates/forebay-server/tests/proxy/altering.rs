@@ -450,3 +450,149 @@ fn who_is_to_be_looked_at_on_a_connection_behind_a_lock_keeps_no_others_waiting(
     drop(holders);
     server.run("DROP TABLE looked_at_locked, looked_at_free");
 }
+
+/// Who has prepared it behind that may meet the error of those who did before, once.
+#[test]
+fn what_has_other_columns_on_a_connection_is_prepared_there_anew_for_who_was_not_told() {
+    let lines = "upstream = \"postgresql://SERVER/postgres\"\nmax_server_connections = 1\n";
+    let reloadable = Reloadable::start(lines, &[]);
+    let address = reloadable.proxy.address();
+    let (mut told, mut untold, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE prepared_anew (id int PRIMARY KEY)");
+    server.run("INSERT INTO prepared_anew VALUES (1)");
+    let read = "SELECT * FROM prepared_anew WHERE id = $1";
+    let again = [bind("", "one", &["1"]), execute("", 0)];
+    told.pipeline(&[parse("one", read), describe(b'S', "one")])
+        .expect("described");
+    assert_eq!(told.pipeline(&again).rows()[0].len(), 1);
+    server.run("ALTER TABLE prepared_anew ADD COLUMN a int");
+    untold.pipeline(&[parse("one", read)]).expect("prepared");
+    let described = [bind("", "one", &["1"]), describe(b'P', ""), execute("", 0)];
+    let first = untold.pipeline(&described);
+    assert!(first.sqlstate() == "0A000" || first.rows()[0].len() == 2, "{first:?}");
+    for _ in 0..3 {
+        assert_eq!(untold.pipeline(&described).rows()[0].len(), 2);
+        assert_eq!(untold.pipeline(&again).rows()[0].len(), 2);
+        assert_eq!(told.pipeline(&again).sqlstate(), "0A000");
+    }
+    server.run("DROP TABLE prepared_anew");
+}
+
+/// What a statement has instead may be so under what somebody has set, or for a moment: nobody is refused for that behind it.
+#[test]
+fn who_is_refused_for_other_columns_is_not_once_they_are_those_that_he_was_told() {
+    for connections in [1, 2] {
+        let lines = format!("upstream = \"postgresql://SERVER/postgres\"\nmax_server_connections = {connections}\n");
+        let reloadable = Reloadable::start(&lines, &[]);
+        let address = reloadable.proxy.address();
+        let (mut client, mut other, mut server) = (at(address), at(address), straight(postgres()));
+        for sql in [
+            "CREATE SCHEMA refused_elsewhere",
+            "CREATE TABLE refused (id int PRIMARY KEY)",
+            "CREATE TABLE refused_elsewhere.refused (id int, a int)",
+            "INSERT INTO refused VALUES (1)",
+            "INSERT INTO refused_elsewhere.refused VALUES (1, 2)",
+        ] {
+            server.run(sql);
+        }
+        let read = "SELECT * FROM refused WHERE id = $1";
+        let again = [bind("", "one", &["1"]), execute("", 0)];
+        for both in [&mut client, &mut other] {
+            both.pipeline(&[parse("one", read), describe(b'S', "one")])
+                .expect("described");
+        }
+        let holds = |clients: [&mut Client; 2]| {
+            for client in clients {
+                for _ in 0..2 {
+                    assert_eq!(client.pipeline(&again).rows(), [vec![Some("1".to_owned())]]);
+                }
+            }
+        };
+        holds([&mut client, &mut other]);
+        client.run("BEGIN");
+        client.run("SET LOCAL search_path = refused_elsewhere");
+        assert_eq!(client.pipeline(&again).sqlstate(), "0A000");
+        client.run("ROLLBACK");
+        holds([&mut client, &mut other]);
+        client.run("SET search_path = refused_elsewhere");
+        assert_eq!(client.pipeline(&again).sqlstate(), "0A000");
+        client.run("RESET search_path");
+        holds([&mut client, &mut other]);
+        // Past the proxy, and back.
+        server.run("ALTER TABLE refused ADD COLUMN b text");
+        for both in [&mut client, &mut other] {
+            assert_eq!(both.pipeline(&again).sqlstate(), "0A000");
+        }
+        server.run("ALTER TABLE refused DROP COLUMN b");
+        holds([&mut client, &mut other]);
+        client.run("BEGIN");
+        client.run("SAVEPOINT before");
+        client.run("ALTER TABLE refused ADD COLUMN b text");
+        assert_eq!(client.pipeline(&again).sqlstate(), "0A000");
+        client.run("ROLLBACK TO SAVEPOINT before");
+        assert_eq!(client.pipeline(&again).rows(), [vec![Some("1".to_owned())]]);
+        client.run("ROLLBACK");
+        holds([&mut client, &mut other]);
+        server.run("DROP SCHEMA refused_elsewhere CASCADE; DROP TABLE refused");
+    }
+}
+
+/// The server looks at nothing behind a statement that names a cursor, or another statement.
+#[test]
+fn what_fetches_from_a_cursor_has_the_columns_of_the_cursor() {
+    let reloadable = Reloadable::start("upstream = \"postgresql://SERVER/postgres\"\n", &[]);
+    let address = reloadable.proxy.address();
+    let (mut client, mut server) = (at(address), straight(postgres()));
+    let fetch = [bind("", "one", &[]), describe(b'P', ""), execute("", 0)];
+    let told = [&mut client, &mut server].map(|both| {
+        both.pipeline(&[parse("one", "FETCH 2 FROM cursor_of_any")]);
+        let mut answers = Vec::new();
+        for query in ["SELECT 1 AS a", "SELECT 2 AS b, 3 AS c", "SELECT 'x' AS d"] {
+            both.run("BEGIN");
+            both.run(&format!("DECLARE cursor_of_any CURSOR FOR {query}"));
+            let answer = both.pipeline(&fetch);
+            answers.push((answer.kinds(), answer.rows()));
+            both.run("COMMIT");
+            answers.push((both.pipeline(&fetch).sqlstate(), Vec::new()));
+        }
+        answers
+    });
+    assert_eq!(told[0], told[1]);
+}
+
+/// Whichever portal has told them, and in whatever encoding.
+#[test]
+fn columns_are_told_by_portals_with_names_too_and_are_the_same_in_every_encoding() {
+    let reloadable = Reloadable::start("upstream = \"postgresql://SERVER/postgres\"\n", &[]);
+    let address = reloadable.proxy.address();
+    let (mut client, mut other, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE portals_tell (id int PRIMARY KEY, bé int)");
+    server.run("INSERT INTO portals_tell VALUES (1, 2)");
+    let read = "SELECT * FROM portals_tell WHERE id = $1";
+    let again = [bind("", "one", &["1"]), execute("", 0)];
+    let mut holders = [(); 3].map(|()| at(address));
+    let tells = [
+        parse("one", read),
+        bind("portal", "one", &["1"]),
+        describe(b'P', "portal"),
+        execute("portal", 0),
+    ];
+    for both in [&mut client, &mut other] {
+        both.pipeline(&tells).expect("rows");
+    }
+    client.run("SET client_encoding = 'LATIN1'");
+    for holder in &mut holders {
+        for both in [&mut client, &mut other] {
+            assert_eq!(both.pipeline(&again).rows()[0].len(), 2);
+        }
+        holder.run("BEGIN");
+    }
+    client.run("RESET client_encoding");
+    assert_eq!(client.pipeline(&again).rows()[0].len(), 2);
+    server.run("ALTER TABLE portals_tell ADD COLUMN c int");
+    drop(holders);
+    for _ in 0..3 {
+        assert_eq!(other.pipeline(&again).sqlstate(), "0A000");
+    }
+    server.run("DROP TABLE portals_tell");
+}

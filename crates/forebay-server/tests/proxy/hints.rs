@@ -225,6 +225,35 @@ fn who_asks_alike_is_asked_as_one() {
         assert_eq!(ask(0), vec!["12DC"; CLIENTS]);
     }
     assert_eq!(ask(1), vec!["12Ds"; CLIENTS]);
+    // Whose change stops behind some rows ends no command: nobody in one transaction with him would see it.
+    let change = "UPDATE alike SET note = note || 'x' WHERE id = 0 RETURNING id";
+    let mut change_it = |rows_max| {
+        for client in &mut clients {
+            let text = format!("{change} /* batch:100 */");
+            client.send(&[parse("", &text), bind("", "", &[]), execute("", rows_max), sync()].concat());
+        }
+        let answers = clients.iter_mut().map(|client| client.answer().kinds());
+        answers.collect::<Vec<_>>()
+    };
+    let travelled = |admin: &mut Client| {
+        let rows = admin.query("SHOW FOREBAY SHARING").expect("shown").rows();
+        let own = rows
+            .iter()
+            .find(|row| row[2].as_deref().is_some_and(|text| text.starts_with("UPDATE alike")));
+        own.and_then(|row| row[3].clone()).is_some_and(|count| count != "0")
+    };
+    let mut changes = 0;
+    while !travelled(&mut admin) {
+        assert!(!is_given_up(), "changes travel");
+        assert_eq!(change_it(0), vec!["12DC"; CLIENTS]);
+        changes += CLIENTS;
+    }
+    for _ in 0..5 {
+        assert_eq!(change_it(1), vec!["12Ds"; CLIENTS]);
+        changes += CLIENTS;
+    }
+    let length = admin.ask("SELECT length(note) - 1 FROM alike WHERE id = 0");
+    assert_eq!(length, changes.to_string());
     admin.run("DROP TABLE alike");
 }
 
