@@ -547,6 +547,8 @@ fn what_fetches_from_a_cursor_has_the_columns_of_the_cursor() {
     let told = [&mut client, &mut server].map(|both| {
         both.pipeline(&[parse("one", "FETCH 2 FROM cursor_of_any")]);
         let mut answers = Vec::new();
+        // Each on another connection.
+        let mut holders = Vec::new();
         for query in ["SELECT 1 AS a", "SELECT 2 AS b, 3 AS c", "SELECT 'x' AS d"] {
             both.run("BEGIN");
             both.run(&format!("DECLARE cursor_of_any CURSOR FOR {query}"));
@@ -554,6 +556,9 @@ fn what_fetches_from_a_cursor_has_the_columns_of_the_cursor() {
             answers.push((answer.kinds(), answer.rows()));
             both.run("COMMIT");
             answers.push((both.pipeline(&fetch).sqlstate(), Vec::new()));
+            let mut holder = at(address);
+            holder.run("BEGIN");
+            holders.push(holder);
         }
         answers
     });
