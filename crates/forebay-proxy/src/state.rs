@@ -300,7 +300,10 @@ impl State {
             // What it reads has other columns now: it fails as it would straight. Who prepares the same text from now on prepares another.
             Some(b"0A000") => {
                 self.pool.statements.retire(statement);
-                prepared.set_shape(statement.number(), Shape::Changed);
+                // Who has prepared it before a change that was seen is refused from then on, as straight; others are not to be for what was not.
+                if statement.is_of(self.pool.effects.schema_changes()) {
+                    prepared.set_shape(statement.number(), Shape::Changed);
+                }
             }
             _ => {}
         }

@@ -178,8 +178,17 @@ fn a_pipeline_that_waits_for_a_connection_is_cancelled() {
         assert!(client.read_within(Duration::from_millis(20)).is_none(), "it waits on");
         holder.run("COMMIT");
         drop(holder);
+        let before = late;
         assert_eq!(refusal(&mut client, &mut late), "57014", "{arguments:?}");
-        assert_eq!(client.answer().value().as_deref(), Some("42"), "{arguments:?}");
+        let behind = client.answer();
+        match behind.value() {
+            Some(value) => assert_eq!(value, "42", "{arguments:?}"),
+            // Where a cancel was lost others were sent, of which one may come for this.
+            None => assert!(
+                late > before && behind.sqlstate() == "57014",
+                "{arguments:?} {behind:?}"
+            ),
+        }
     }
     assert!(late <= 1, "{late} of 3 were lost");
 }

@@ -119,8 +119,8 @@ impl Pair {
 /// A read, in one of the ways that clients ask it.
 fn read(random: &mut StdRng) -> (String, Ask) {
     let text = READS[random.random_range(0..READS.len())];
-    let hint = ["", "/* ttl:3600 */ ", "/* ttl:600 file:app.php line:7 */ "][random.random_range(0..3)];
-    let value: u32 = random.random_range(2..5);
+    let hint = ["", "/* ttl:3600 */ ", "/* ttl:3600 file:app.php line:7 */ "][random.random_range(0..3)];
+    let value: u32 = random.random_range(2..4);
     let type_of = [0_u32, 20][random.random_range(0..2)];
     let is_binary = type_of != 0 && random.random_bool(0.5);
     let results: Vec<u16> = if random.random_bool(0.5) { vec![] } else { vec![1] };
@@ -136,9 +136,9 @@ fn read(random: &mut StdRng) -> (String, Ask) {
         _ => value.to_string().into_bytes(),
     };
     // As drivers ask that want the description before they bind; some prepare the same once more behind that.
-    let is_described_before = random.random_bool(0.4);
+    let is_described_before = random.random_bool(0.25);
     let is_prepared_again = !is_described_before || random.random_bool(0.5);
-    let rows_max = [0, 0, 0, 1, 2, 7][random.random_range(0..6)];
+    let rows_max = [0, 0, 0, 0, 0, 0, 0, 0, 1, 2][random.random_range(0..10)];
     let goes_on = rows_max > 0 && random.random_bool(0.2);
     let shown = format!(
         "{text} ({value} of {type_of}, binary: {is_binary}, results {results:?}, described {is_described} before {is_described_before}, \
