@@ -512,8 +512,9 @@ impl State {
     fn waits_for_proof(&mut self, name: &[u8], statement: &Arc<Statement>, server: &mut Server) -> bool {
         let number = statement.number();
         let told = self.names.told(name).filter(|told| *told != Columns::NONE);
-        // In a transaction that has failed nothing can be prepared.
+        // In a transaction that has failed nothing can be prepared, and what was seen before it failed is of no use behind it.
         let (Some(told), false, false) = (told, server.replies.is_skipping(), server.status == b'E') else {
+            self.proven = None;
             return false;
         };
         if let Shape::Asked(place) = server.prepared.shape(number)

@@ -233,7 +233,7 @@ pub struct Settings {
     #[arg(long, value_name = "COUNT")]
     pub max_user_connections: Option<usize>,
 
-    /// With --upstream: memory for answers that hints and rules have remembered, of all databases; 0 remembers nothing [default: 0]
+    /// With --upstream: memory for answers that hints and rules have remembered, of all databases: 1MiB at least, or 0 to remember nothing [default: 0]
     #[arg(long, value_name = "SIZE")]
     pub cache_memory: Option<Size>,
 

@@ -16,7 +16,7 @@ use super::followed::Needs;
 use super::pace::HELD_UP;
 use super::restriction::{self, Given};
 use super::reviewed::{is_of_the_catalog, is_of_the_time, is_of_the_version, unsteady};
-use super::rules::{Ruled, Rules, TableName};
+use super::rules::{ANSWER_BYTES_MAX, Ruled, Rules, TableName};
 use super::shape::Shape;
 use super::together::{self, Together};
 use crate::figures::{Counting, Top};
@@ -28,8 +28,6 @@ use crate::memory::key::Key;
 const SEEN_FOR: Duration = Duration::from_secs(60);
 /// Where it could not be asked, it is asked again after so long.
 const FAILED_FOR: Duration = Duration::from_secs(1);
-/// Longer answers go to who is alone: others' are held until all are there.
-const ANSWER_BYTES_MAX: u64 = 32 * 1024;
 /// So many times as long as usual is unusual.
 const UNUSUAL: u32 = 8;
 /// So many slow answers in a row, and a statement is not quick any more.

@@ -13,6 +13,9 @@ use forebay_sql::{Effect, NotShown, Touches, clip, touches};
 
 use crate::memory::Windows;
 
+/// Longer answers go to who is alone, as others' are held until all are there; nor are they remembered, unless a rule says so.
+pub(super) const ANSWER_BYTES_MAX: u64 = 32 * 1024;
+
 /// What is said of some statements, or of some sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
@@ -255,6 +258,12 @@ impl Rule {
             max_lag: self.max_lag,
             away: self.stale_if_away.unwrap_or_default(),
         })
+    }
+
+    /// Answers are remembered of no more bytes than this.
+    #[must_use]
+    pub fn answer_bytes_max(&self) -> u64 {
+        self.max_answer.unwrap_or(ANSWER_BYTES_MAX)
     }
 
     /// What it says of its statement in vain, if there is something.

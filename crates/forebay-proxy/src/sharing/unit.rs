@@ -10,7 +10,7 @@ use crate::frames::{self, HEADER_BYTES};
 pub(crate) const UNIT_BYTES_MAX: usize = 16 * 1024;
 
 /// One message of a unit, by what it asks, in the order in which they come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     Parse,
     DescribeStatement,

@@ -22,9 +22,6 @@ pub(super) const MAX_LAG_MIN: Duration = Duration::from_millis(20);
 /// What a server says is held for so long as it takes to be whole.
 const MAX_ANSWER_MAX: u64 = 16 << 20;
 
-/// Nothing longer is remembered, unless it is said.
-const MAX_ANSWER: u64 = 32 << 10;
-
 /// Nobody waits longer for company.
 const BATCH_MAX: Duration = Duration::from_secs(1);
 
@@ -262,7 +259,7 @@ pub(super) fn doubts(all: &[Rule], remembers: bool, invalidation: &Invalidation)
         }
     });
     let too_small = all.iter().filter_map(|rule| {
-        let most = rule.max_answer.unwrap_or(MAX_ANSWER);
+        let most = rule.answer_bytes_max();
         let why = format!("has no room for an answer of {most} bytes, which would be remembered");
         let is_too_small = rule.capacity.is_some_and(|bytes| bytes < most);
         is_too_small.then(|| value_in("rule", &rule.name, "capacity", &why))
