@@ -164,7 +164,8 @@ fn commit() -> String {
 /// The first line that a program prints, or that it is not there.
 pub(crate) fn first_line_of(program: &str, arguments: &[&str]) -> String {
     let told = Command::new(program).args(arguments).output().ok();
-    let text = told.and_then(|told| String::from_utf8(told.stdout).ok());
+    // Some tell it where others tell what is wrong.
+    let text = told.and_then(|told| String::from_utf8([told.stdout, told.stderr].concat()).ok());
     let line = text.and_then(|text| Some(text.lines().next()?.trim().to_owned()));
     line.unwrap_or_else(|| "not installed".to_owned())
 }

@@ -1,4 +1,4 @@
-//! A real PgBouncer, as Debian packages it: in front of one PostgreSQL, lending its connections by transaction.
+//! A real PgBouncer, as Debian packages it: in front of one PostgreSQL, lending its connections by transaction, or by session.
 //!
 //! Promises: it trusts its clients, as a PostgreSQL of this crate does, unless it is to ask them; each user at each database has a pool of the size that
 //! was asked for.
@@ -48,7 +48,15 @@ impl PgBouncer {
     /// # Errors
     /// When PgBouncer is not installed, or does not start; the error shows its log.
     pub fn start(upstream: SocketAddr, pool_size: usize) -> Result<Self, Error> {
-        Self::start_with(upstream, pool_size, None)
+        Self::start_with(upstream, pool_size, "transaction", None)
+    }
+
+    /// The same, where a client has its server connection for as long as it is there.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_by_session(upstream: SocketAddr, pool_size: usize) -> Result<Self, Error> {
+        Self::start_with(upstream, pool_size, "session", None)
     }
 
     /// The same, which asks its clients to prove a password.
@@ -56,10 +64,15 @@ impl PgBouncer {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_asking(upstream: SocketAddr, pool_size: usize, asking: &Asking) -> Result<Self, Error> {
-        Self::start_with(upstream, pool_size, Some(asking))
+        Self::start_with(upstream, pool_size, "transaction", Some(asking))
     }
 
-    fn start_with(upstream: SocketAddr, pool_size: usize, asking: Option<&Asking>) -> Result<Self, Error> {
+    fn start_with(
+        upstream: SocketAddr,
+        pool_size: usize,
+        lending: &str,
+        asking: Option<&Asking>,
+    ) -> Result<Self, Error> {
         let program = start::find_program(PROGRAM, &FOLDERS).ok_or_else(|| Error::NotInstalled {
             program: format!("PgBouncer ({PROGRAM})"),
             looked_in: format!("PATH, {}", FOLDERS.join(", ")),
@@ -92,7 +105,7 @@ impl PgBouncer {
             let configuration = format!(
                 "[databases]\n* = host={address} port={upstream_port}\n\
                  [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n{auth}\
-                 auth_file = {users}\npool_mode = transaction\ndefault_pool_size = {pool_size}\nmax_client_conn = 20000\n\
+                 auth_file = {users}\npool_mode = {lending}\ndefault_pool_size = {pool_size}\nmax_client_conn = 20000\n\
                  ignore_startup_parameters = extra_float_digits\nlog_connections = 0\nlog_disconnections = 0\n",
                 users = folder.file("users.txt").display(),
             );

@@ -3,8 +3,14 @@
 //! The compiler is asked as cargo would ask it, with the library that these tests are linked to.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What each program uses.
+const USED: &str = "#![allow(unused)]
+    #![deny(unused_must_use)]
+    use forebay::{cache::*, load::*, sqlite::Sqlite, write::*};
+    fn main() {}";
 
 /// The library as cargo has just built it, and the folder with all that it stands on.
 fn library() -> (PathBuf, PathBuf) {
@@ -14,25 +20,20 @@ fn library() -> (PathBuf, PathBuf) {
         let name = file.file_name().to_string_lossy().into_owned();
         name.starts_with("libforebay-") && name.ends_with(".rlib")
     });
-    // Others are of before, or with other features.
-    let newest = built.max_by_key(|file| file.metadata().unwrap().modified().unwrap());
-    (newest.unwrap().path(), folder)
+    // Others are of before, or with other features, and may be newer.
+    let mut built: Vec<_> = built.collect();
+    built.sort_by_key(|file| file.metadata().unwrap().modified().unwrap());
+    let newest_first = built.into_iter().rev().map(|file| file.path());
+    let with_all = newest_first
+        .into_iter()
+        .find(|library| compile(library, &folder, USED).is_empty());
+    (with_all.expect("the one that these tests are linked to"), folder)
 }
 
-/// What it says of a function with this body.
-fn said_of(body: &str) -> String {
-    let (library, folder) = library();
+/// What the compiler says of a program that uses this library.
+fn compile(library: &Path, folder: &Path, text: &str) -> String {
     let scratch = tempfile::tempdir().unwrap();
     let source = scratch.path().join("main.rs");
-    let text = format!(
-        "#![allow(unused)]
-        #![deny(unused_must_use)]
-        use forebay::{{cache::*, load::*, sqlite::Sqlite, write::*}};
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-        struct Mine;
-        async fn newcomer(database: Sqlite, writer: Writer, cache: Cache<u32, u32>) {{ {body} }}
-        fn main() {{}}"
-    );
     fs::write(&source, text).unwrap();
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let told = Command::new(compiler)
@@ -47,6 +48,18 @@ fn said_of(body: &str) -> String {
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
     assert_eq!(told.status.success(), said.is_empty(), "{said}");
     said
+}
+
+/// What it says of a function with this body.
+fn said_of(body: &str) -> String {
+    let (library, folder) = library();
+    let text = format!(
+        "{USED}
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        struct Mine;
+        async fn newcomer(database: Sqlite, writer: Writer, cache: Cache<u32, u32>) {{ {body} }}"
+    );
+    compile(&library, &folder, &text)
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::scenario::{FOREBAY, LIMIT};
 
 pub(in crate::scenarios) const PGBOUNCER: &str = "PgBouncer";
+pub(in crate::scenarios) const PGBOUNCER_BY_SESSION: &str = "PgBouncer, by session";
 pub(super) const PGPOOL: &str = "pgpool-II";
 pub(in crate::scenarios) const PGPOOL_REMEMBERS: &str = "pgpool-II, memory cache";
 /// It has a process and a server connection for each client: it is measured with so many.
@@ -200,6 +201,15 @@ impl System {
     pub(in crate::scenarios) fn pgbouncer(server: SocketAddr) -> Result<Self, Failure> {
         let proxy = testbed::PgBouncer::start(server, POOL).map_err(|error| absent(PGBOUNCER, error))?;
         Ok(Self::of_pgbouncer(proxy))
+    }
+
+    /// Which lends each client a server connection of its own, of so many.
+    pub(in crate::scenarios) fn pgbouncer_by_session(server: SocketAddr, pool: usize) -> Result<Self, Failure> {
+        let proxy = testbed::PgBouncer::start_by_session(server, pool).map_err(|error| absent(PGBOUNCER, error))?;
+        Ok(Self {
+            name: PGBOUNCER_BY_SESSION,
+            ..Self::of_pgbouncer(proxy)
+        })
     }
 
     pub(super) fn of_pgbouncer(proxy: testbed::PgBouncer) -> Self {

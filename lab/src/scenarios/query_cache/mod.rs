@@ -1,5 +1,5 @@
-//! `query-cache`: the same reads through a proxy that remembers their answers, beside PostgreSQL itself, the same proxy without memory, and
-//! pgpool-II with its own; and a proxy that is told of changes by the database, how soon, and at what cost to those who write.
+//! `query-cache`: the same reads through a proxy that remembers their answers, beside PostgreSQL itself, the same proxy without memory,
+//! PgBouncer, which has none, and pgpool-II with its own; and a proxy that is told of changes by the database, how soon, and at what cost to those who write.
 //!
 //! Promises: every answer is looked at. Of a stampede it is the server's own count that says how often it was asked.
 
@@ -19,7 +19,7 @@ use self::stampede::{LONGEST_WAIT, QUERIES, STAMPEDE, StampedeTrial};
 use self::stream::{
     Ears, FOREIGN, FreshTrial, LISTENS, OLD_P50, OLD_P99, RECEIVER, Told, UNHEARD, WRITERS, WritersTrial,
 };
-use super::proxy::system::{PGPOOL_REMEMBERS, System, present};
+use super::proxy::system::{PGBOUNCER_BY_SESSION, PGPOOL_REMEMBERS, System, present};
 use super::server::{build, postgres_version};
 use crate::closed_loop::LATENCY_P99;
 use crate::failure::Failure;
@@ -29,6 +29,8 @@ use crate::machine::first_line_of;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
 use crate::stopwatch::THROUGHPUT;
 
+/// The server connections of each proxy.
+const POOL: usize = 100;
 const FORGETS: &str = "forebay, no memory";
 /// What the proxy is told of these tables.
 const RULES: &str = "cache_memory = \"64MiB\"\n\
@@ -54,7 +56,7 @@ impl Scenario for QueryCache {
 
     fn about(&self) -> String {
         format!(
-            "tokio-postgres over loopback TCP, two threads of the lab's; clients, proxy and server share the machine, 100 server connections.\n\
+            "tokio-postgres over loopback TCP, two threads of the lab's; clients, proxy and server share the machine, {POOL} server connections.\n\
              point read: a row of 1,000 by its key, prepared. 10 ms query: one of ten sums over a table, sized to take the server about that.\n\
              empty query: a text with nothing in it, which each proxy sends to the server. All answers are known before a turn begins.\n\
              {STAMPEDE}: a query of about 100 ms that nobody has asked; how often the server was asked, and the longest wait beside one alone; and beside\n\
@@ -64,13 +66,15 @@ impl Scenario for QueryCache {
              {ENTRIES}: the proxy's resident memory before and behind that, by what these take beyond what answers and parameters are long.\n\
              {WRITERS}: pgbench straight at a server whose four tables a proxy listens to, beside servers like it: one that tells PostgreSQL's own\n\
              receiver the same, which throws it away ({RECEIVER}), and one that tells nobody ({UNHEARD}).\n\
-             limit: PostgreSQL itself. {FORGETS}: the same program without --cache-memory. {PGPOOL_REMEMBERS}: memory_cache_enabled, shmem."
+             limit: PostgreSQL itself. {FORGETS}: the same program without --cache-memory. {PGPOOL_REMEMBERS}: memory_cache_enabled, shmem.\n\
+             {PGBOUNCER_BY_SESSION}: before 1.21 it knows no prepared statements by transaction. By session, a thousand clients would wait for the first hundred."
         )
     }
 
     fn versions(&self) -> Vec<(String, String)> {
         vec![
             ("server".to_owned(), postgres_version()),
+            ("peer".to_owned(), first_line_of("/usr/sbin/pgbouncer", &["--version"])),
             ("peer".to_owned(), first_line_of("/usr/sbin/pgpool", &["--version"])),
         ]
     }
@@ -88,13 +92,17 @@ impl Scenario for QueryCache {
             .start()?;
         let server = Rc::new(server);
         let config = stage.folder.join("query-cache.toml");
-        let text = format!("upstream = \"{}\"\nmax_server_connections = 100\n{RULES}", server.url());
+        let text = format!(
+            "upstream = \"{}\"\nmax_server_connections = {POOL}\n{RULES}",
+            server.url()
+        );
         std::fs::write(&config, text).map_err(Failure::system("place the proxy's configuration"))?;
         let mut systems = vec![
             System::forebay_told(FOREBAY, &program, &config)?,
-            System::forebay_of(FORGETS, &program, &server, 100, &[])?,
+            System::forebay_of(FORGETS, &program, &server, POOL, &[])?,
             System::straight(&server),
         ];
+        systems.extend(present(System::pgbouncer_by_session(server.address(), POOL), absent)?);
         systems.extend(present(System::pgpool_remembering(server.address()), absent)?);
         let systems: Vec<Rc<System>> = systems.into_iter().map(Rc::new).collect();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
@@ -109,7 +117,8 @@ impl Scenario for QueryCache {
             }
         }
         // Where nothing is remembered a thousand clients wait for a hundred connections, as straight.
-        for system in systems.iter().filter(|system| system.name != FORGETS) {
+        let is_asked = |name: &str| ![FORGETS, PGBOUNCER_BY_SESSION].contains(&name);
+        for system in systems.iter().filter(|system| is_asked(system.name)) {
             trials.push(Box::new(StampedeTrial {
                 system: Rc::clone(system),
                 server: Rc::clone(&server),
