@@ -18,7 +18,7 @@ use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
 use crate::statements::{
-    Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, server_name, text_of,
+    Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, may_change_tables, server_name, text_of,
 };
 
 /// The number that `set_config` has in every PostgreSQL.
@@ -76,7 +76,7 @@ impl State {
     fn take(&mut self, tag: u8, message: &[u8], server: &mut Server) -> Result<bool, End> {
         let body = &message[HEADER_BYTES..];
         // What is known of the database's functions decides what is to be looked for behind it; what we ask of them goes first.
-        if self.is_learning || (matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server)) {
+        if self.is_learning || (matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_upsetting(server)) {
             return Ok(false);
         }
         // Also where the client says that it goes: its rows are not to be waited for.
@@ -114,7 +114,10 @@ impl State {
                     }
                 }
                 let executed = executed(text);
-                if executed.as_ref().is_some_and(|name| self.is_undecided(name, server)) {
+                if executed.as_ref().is_some_and(|name| self.is_undecided(name, server))
+                    || (executed.is_some() && server.replies.is_telling())
+                    || (asks_for_numbers(text) && self.waits_for_numbers(server))
+                {
                     return Ok(false);
                 }
                 if let Some(leaves) = Leaves::of(text) {
@@ -126,8 +129,11 @@ impl State {
                     self.suspect(&leaves);
                     // What the server passes over is not answered, either.
                     if !server.replies.is_skipping() {
-                        self.discarding_at = Some(server.replies.next_place());
+                        self.upsetting_at = Some(server.replies.next_place());
                     }
+                }
+                if may_change_tables(text) && !server.replies.is_skipping() {
+                    self.upsetting_at = Some(server.replies.next_place());
                 }
                 if asks_for_numbers(text) {
                     self.ask_for_numbers(server);
@@ -171,6 +177,9 @@ impl State {
                     return Ok(false);
                 }
                 if statement.asks_for_numbers() {
+                    if self.waits_for_numbers(server) {
+                        return Ok(false);
+                    }
                     self.ask_for_numbers(server);
                 }
                 self.parse(name, statement, message, server);
@@ -236,11 +245,11 @@ impl State {
                     && !server.replies.is_skipping()
                     && let Some((portal, _)) = frames::zero_terminated(body)
                 {
-                    let may_discard = self.discarding.iter().any(|discarding| discarding == portal);
-                    if may_discard {
-                        self.discarding_at = Some(place);
+                    let upsets = self.upsetting.iter().any(|upsetting| upsetting == portal);
+                    if upsets {
+                        self.upsetting_at = Some(place);
                     }
-                    if self.copying.execute(portal, place) || may_discard {
+                    if self.copying.execute(portal, place) || upsets {
                         // Whatever it does is told at once.
                         frames::put(&mut server.output, b'H', &[]);
                     }
@@ -254,11 +263,13 @@ impl State {
     }
 
     fn query(&mut self, deallocated: Option<Bytes>, message: &[u8], server: &mut Server) {
+        let place = server.replies.next_place();
         let mut before = |name: Bytes| match self.name(name, None, None, server) {
             Note::Named { before, .. } => before,
             _ => None,
         };
         let note = Note::Queried {
+            place,
             unnamed: before(Bytes::new()),
             deallocated: deallocated.map(|name| (name.clone(), before(name))),
         };
@@ -398,6 +409,10 @@ impl State {
             return Ok(false);
         }
         let statement = self.names.statement(name).cloned();
+        let asks_for_numbers = statement.as_ref().is_some_and(|statement| statement.asks_for_numbers());
+        if asks_for_numbers && self.waits_for_numbers(server) {
+            return Ok(false);
+        }
         if let Some(statement) = statement.as_ref().filter(|_| !name.is_empty())
             && self.waits_for_proof(name, statement, server)
         {
@@ -408,9 +423,12 @@ impl State {
             self.heed(statement, server);
         }
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
-        self.discarding.retain(|discarding| discarding != portal);
-        if statement.as_ref().is_some_and(|statement| statement.leaves().is_some()) {
-            self.discarding.push(Bytes::copy_from_slice(portal));
+        self.upsetting.retain(|upsetting| upsetting != portal);
+        if statement
+            .as_ref()
+            .is_some_and(|statement| statement.leaves().is_some() || statement.may_change_tables())
+        {
+            self.upsetting.push(Bytes::copy_from_slice(portal));
         }
         let of = statement
             .clone()
@@ -513,7 +531,8 @@ impl State {
         let number = statement.number();
         let told = self.names.told(name).filter(|told| *told != Columns::NONE);
         // In a transaction that has failed nothing can be prepared, and what was seen before it failed is of no use behind it.
-        let (Some(told), false, false) = (told, server.replies.is_skipping(), server.status == b'E') else {
+        let has_failed = server.status == b'E' && server.replies.is_told_all();
+        let (Some(told), false, false) = (told, server.replies.is_skipping(), has_failed) else {
             self.proven = None;
             return false;
         };

@@ -186,7 +186,9 @@ impl State {
                 }
                 match reply.failed {
                     // The server drops the unnamed statement before it looks at the next.
-                    Some(Note::Named { name, .. }) if name.is_empty() => drop(self.names.set(name, None)),
+                    Some(Note::Named { name, place, .. }) if name.is_empty() => {
+                        self.names.undo(name, (self.lease, place), None);
+                    }
                     failed => self.undo(failed, server),
                 }
                 if copying == Failed::SyncIsDue {
@@ -209,12 +211,13 @@ impl State {
                 }
                 Some(Note::Leftovers) => self.settle_up(server),
                 Some(Note::Effects) => self.learn(server),
-                Some(Note::Named { name, .. }) => self.names.decided(&name),
-                Some(Note::Queried { deallocated, .. }) => {
-                    self.names.decided(&[]);
+                Some(Note::Named { name, place, .. }) => self.names.decided(&name, (self.lease, place)),
+                Some(Note::Queried { place, deallocated, .. }) => {
+                    let at = (self.lease, place);
+                    self.names.decided(&[], at);
                     match deallocated {
-                        Some((name, before)) if reply.had_error => drop(self.names.set(name, before)),
-                        Some((name, _)) => self.names.decided(&name),
+                        Some((name, before)) if reply.had_error => self.names.undo(name, at, before),
+                        Some((name, _)) => self.names.decided(&name, at),
                         None => {}
                     }
                 }

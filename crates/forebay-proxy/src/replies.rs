@@ -74,6 +74,10 @@ pub(crate) struct Replies<N> {
     /// An error ended a copy that had a Sync behind its beginning: whether that Sync is answered, nobody can tell.
     is_uncertain: bool,
     had_early_sync: bool,
+    /// The place of the last one that may have begun or ended a transaction.
+    last_run: Option<u64>,
+    /// How many were answered when the server said last what its transaction is like.
+    told_at: u64,
     /// What was asked by the extended protocol has no Sync behind it yet: its transaction is not over, whatever ReadyForQuery said last.
     is_in_group: bool,
 }
@@ -88,6 +92,8 @@ impl<N> Default for Replies<N> {
             is_copying_in: false,
             is_uncertain: false,
             had_early_sync: false,
+            last_run: None,
+            told_at: 0,
             is_in_group: false,
         }
     }
@@ -173,6 +179,16 @@ impl<N> Replies<N> {
         self.is_awaited(place) && self.last_ready.is_some_and(|ready| ready >= place)
     }
 
+    /// Whether the transaction is what ReadyForQuery said last: nothing was run since that may have begun or ended it.
+    pub(crate) fn is_told_all(&self) -> bool {
+        self.last_run.is_none_or(|run| run < self.told_at)
+    }
+
+    /// Whether it will be told without anything more being asked.
+    pub(crate) fn is_telling(&self) -> bool {
+        !self.is_told_all() && self.awaits_ready() && self.last_ready >= self.last_run
+    }
+
     /// Notes a message that is sent now. Gives the note back where the server will take no notice of the message.
     #[must_use]
     pub(crate) fn ask(&mut self, asked: Asked, is_ours: bool, note: Option<N>) -> Option<N> {
@@ -195,6 +211,9 @@ impl<N> Replies<N> {
         }
         if matches!(asked, Asked::Query | Asked::Sync) {
             self.last_ready = Some(self.next_place());
+        }
+        if matches!(asked, Asked::Query | Asked::Execute) {
+            self.last_run = Some(self.next_place());
         }
         self.expected.push_back(Expected {
             asked,
@@ -276,6 +295,9 @@ impl<N> Replies<N> {
             return Ok(seen);
         }
         let answered = self.pop();
+        if tag == b'Z' {
+            self.told_at = self.answered;
+        }
         Ok(Reply {
             had_error: answered.as_ref().is_some_and(|answered| answered.has_failed),
             done: answered.and_then(|answered| answered.note),
@@ -498,5 +520,32 @@ mod tests {
         assert!(replies.is_undecided(0));
         assert_eq!(say(&mut replies, "1").as_deref(), Ok(""));
         assert!(!replies.is_undecided(0));
+    }
+
+    #[test]
+    fn what_a_transaction_is_like_is_not_known_behind_what_may_have_ended_it_before_the_server_says_so() {
+        // Whether it is known, or told in a moment.
+        let known = |replies: &Replies<char>| (replies.is_told_all(), replies.is_telling());
+        let mut replies = asked("PBS");
+        assert_eq!(known(&replies), (true, false), "nothing was run");
+        say(&mut replies, "12Z").unwrap();
+        for kind in [Asked::Query, Asked::Query, Asked::Parse] {
+            assert_eq!(replies.ask(kind, false, None), None);
+        }
+        assert_eq!(known(&replies), (false, true));
+        say(&mut replies, "CZ").unwrap();
+        assert_eq!(known(&replies), (false, true), "the other is on its way");
+        say(&mut replies, "CZ").unwrap();
+        assert_eq!(known(&replies), (true, false));
+        let mut group = asked("PBE");
+        say(&mut group, "12C").unwrap();
+        assert_eq!(known(&group), (false, false), "it ends with its Sync");
+        assert_eq!(group.ask(Asked::Sync, false, None), None);
+        assert_eq!(known(&group), (false, true));
+        let mut failed = asked("PBEDS");
+        say(&mut failed, "1E").unwrap();
+        assert_eq!(known(&failed), (false, true));
+        say(&mut failed, "Z").unwrap();
+        assert_eq!(known(&failed), (true, false));
     }
 }

@@ -37,14 +37,16 @@ pub(crate) enum Note {
     Prepared { number: u64 },
     /// A statement that makes room for others.
     Evicted { number: u64 },
-    /// A name of the client's that has changed, and what it was before.
+    /// A name of the client's that has changed at this place, and what it was before.
     Named {
         name: Bytes,
+        place: u64,
         before: Option<Named>,
         number: Option<u64>,
     },
     /// A simple query. The unnamed statement is gone with it, also where it fails, and perhaps a name with what it stood for, where it does not.
     Queried {
+        place: u64,
         unnamed: Option<Named>,
         deallocated: Option<(Bytes, Option<Named>)>,
     },

@@ -215,7 +215,7 @@ impl Session {
             undone: Vec::new(),
             lent_names: Vec::new(),
             deallocating: Vec::new(),
-            discarding: Vec::new(),
+            upsetting: Vec::new(),
             bound: VecDeque::new(),
             proven: None,
             copying: Copying::default(),
@@ -225,7 +225,7 @@ impl Session {
             answered: None,
             last_answer: LastAnswer::default(),
             first_answered: None,
-            discarding_at: None,
+            upsetting_at: None,
             watch: Watch::default(),
             spoke: None,
         };

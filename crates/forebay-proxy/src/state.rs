@@ -117,8 +117,8 @@ pub(crate) struct State {
     pub(crate) lent_names: Vec<Bytes>,
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
-    /// Portals of statements that may discard what is prepared.
-    pub(crate) discarding: Vec<Bytes>,
+    /// Portals of statements that may discard what is prepared, or change the tables that it is of.
+    pub(crate) upsetting: Vec<Bytes>,
     /// Of which statements portals are, the last ones.
     pub(crate) bound: VecDeque<Bound>,
     /// The statement that was looked at for what is asked next, on the connection that it has.
@@ -136,8 +136,8 @@ pub(crate) struct State {
     pub(crate) last_answer: LastAnswer,
     /// When the first thing that was asked on the connection that it has was answered.
     pub(crate) first_answered: Option<Instant>,
-    /// Where a text was asked that may discard what is prepared.
-    pub(crate) discarding_at: Option<u64>,
+    /// Where a text was asked that may discard what is prepared, or change the tables that it is of.
+    pub(crate) upsetting_at: Option<u64>,
     /// What its transaction does to rows.
     pub(crate) watch: Watch,
     /// When the server last heard of it, where answers are remembered.
@@ -159,9 +159,9 @@ impl State {
         self.last_answer = LastAnswer::Database;
         self.first_answered = None;
         self.has_taken = false;
-        self.discarding_at = None;
+        self.upsetting_at = None;
         self.deallocating.clear();
-        self.discarding.clear();
+        self.upsetting.clear();
         self.bound.clear();
         self.proven = None;
         self.copying = Copying::default();
@@ -205,15 +205,21 @@ impl State {
     /// transaction: the numbers that it asks for are most probably those that were drawn in it.
     pub(crate) fn ask_for_numbers(&mut self, server: &mut Server) {
         self.pool.ask_for_numbers();
-        if !self.has_own_numbers && server.status == b'I' && server.replies.is_ready_for_next() {
+        let is_outside = server.status == b'I' && server.replies.is_told_all();
+        if !self.has_own_numbers && is_outside && server.replies.is_ready_for_next() {
             server.ask(FORGET_NUMBERS, Note::Set);
             self.has_own_numbers = true;
         }
     }
 
-    /// Whether the server was asked what may change what is prepared on it, and has not answered.
-    pub(crate) fn is_discarding(&self, server: &Server) -> bool {
-        self.discarding_at.is_some_and(|place| server.replies.is_awaited(place))
+    /// Whether it is told in a moment if a text that asks for the last number of a sequence is inside of a transaction, and that matters.
+    pub(crate) fn waits_for_numbers(&self, server: &Server) -> bool {
+        !self.has_own_numbers && server.replies.is_telling()
+    }
+
+    /// Whether the server was asked what may change what is prepared on it, or the tables that it is of, and has not answered.
+    pub(crate) fn is_upsetting(&self, server: &Server) -> bool {
+        self.upsetting_at.is_some_and(|place| server.replies.is_awaited(place))
     }
 
     /// Whether the server connection may go back.
@@ -286,7 +292,12 @@ impl State {
                 place,
             }),
         );
-        Note::Named { name, before, number }
+        Note::Named {
+            name,
+            place,
+            before,
+            number,
+        }
     }
 
     /// A statement that the client has failed where it was used: if it is not what it was taken for, it is not taken for that again.
@@ -339,16 +350,26 @@ impl State {
     /// What was noted did not come about.
     pub(crate) fn undo(&mut self, note: Option<Note>, server: &mut Server) {
         match note {
-            Some(Note::Named { name, before, number }) => {
-                self.names.set(name, before);
+            Some(Note::Named {
+                name,
+                place,
+                before,
+                number,
+            }) => {
+                self.names.undo(name, (self.lease, place), before);
                 if let Some(number) = number {
                     server.prepared.remove(number);
                 }
             }
-            Some(Note::Queried { unnamed, deallocated }) => {
-                self.names.set(Bytes::new(), unnamed);
+            Some(Note::Queried {
+                place,
+                unnamed,
+                deallocated,
+            }) => {
+                let at = (self.lease, place);
+                self.names.undo(Bytes::new(), at, unnamed);
                 if let Some((name, before)) = deallocated {
-                    self.names.set(name, before);
+                    self.names.undo(name, at, before);
                 }
             }
             Some(Note::Prepared { number }) => server.prepared.remove(number),

@@ -48,6 +48,7 @@ pub(crate) struct Statement {
     describes_nothing: bool,
     asks_for_numbers: bool,
     may_copy_in: bool,
+    may_change_tables: bool,
     may_make_tables: bool,
     /// The server looks whether it has other columns than it was prepared with; what calls another statement by its name, or a cursor, may have any.
     keeps_columns: bool,
@@ -95,6 +96,11 @@ pub(crate) fn asks_for_numbers(text: &[u8]) -> bool {
 fn may_copy_in(text: &[u8]) -> bool {
     let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
     has(b"copy") && has(b"stdin")
+}
+
+/// Whether the text may change tables that are there.
+pub(crate) fn may_change_tables(text: &[u8]) -> bool {
+    std::str::from_utf8(text).map_or(true, forebay_sql::may_change_tables)
 }
 
 /// What the comments of a text ask, and who asks it, if that is said.
@@ -203,6 +209,11 @@ impl Statement {
         self.keeps_columns
     }
 
+    /// Whether it may change the tables that others are of.
+    pub(crate) fn may_change_tables(&self) -> bool {
+        self.may_change_tables
+    }
+
     /// Whether it may make a table without its tag saying so.
     pub(crate) fn may_make_tables(&self) -> bool {
         self.may_make_tables
@@ -300,6 +311,7 @@ impl Table {
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
+            may_change_tables: may_change_tables(text),
             may_make_tables: std::str::from_utf8(text).is_ok_and(may_make_tables),
             keeps_columns: std::str::from_utf8(text).is_ok_and(|text| verb(Dialect::Postgres, text) != Verb::Other),
             hints,
@@ -468,10 +480,19 @@ impl Names {
         self.by_name.values_mut().for_each(|named| named.told = None);
     }
 
-    /// That the name stands for what it does is certain: one that stands for nothing need not be kept.
-    pub(crate) fn decided(&mut self, name: &[u8]) {
-        if self.by_name.get(name).is_some_and(|named| named.statement.is_none()) {
+    /// That the name stands for what it does since this place is certain: one that stands for nothing need not be kept.
+    pub(crate) fn decided(&mut self, name: &[u8], at: (u64, u64)) {
+        let is_it = |named: &Named| named.statement.is_none() && (named.lease, named.place) == at;
+        if self.by_name.get(name).is_some_and(is_it) {
             self.by_name.remove(name);
+        }
+    }
+
+    /// What the name stands for since this place it does not: it stands for what it did before. Another may have it by now.
+    pub(crate) fn undo(&mut self, name: Bytes, at: (u64, u64), before: Option<Named>) {
+        let is_it = |named: &Named| (named.lease, named.place) == at;
+        if self.by_name.get(&name).is_some_and(is_it) {
+            self.set(name, before);
         }
     }
 

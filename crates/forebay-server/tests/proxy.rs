@@ -9,6 +9,8 @@ mod client;
 mod access;
 #[path = "proxy/altering.rs"]
 mod altering;
+#[path = "proxy/at_once.rs"]
+mod at_once;
 #[path = "proxy/away.rs"]
 mod away;
 #[path = "proxy/by_row.rs"]

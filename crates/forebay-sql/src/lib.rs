@@ -44,7 +44,7 @@ pub use leftover::{
     settings_named, settings_named_in_body,
 };
 pub use listed::{Listed, listed};
-pub use making::may_make_tables;
+pub use making::{may_change_tables, may_make_tables};
 pub use moment::{mentions_a_moment, names_a_moment};
 pub use normal::{normal, without_comments};
 pub use point::{Compared, Literal, Point, With, literals, point};

@@ -1,6 +1,7 @@
-//! Making: whether a text may make a table by what is a query: `CREATE TABLE … AS`, `SELECT … INTO`, whose tags are those of queries.
+//! Making: whether a text may make a table by what is a query: `CREATE TABLE … AS`, `SELECT … INTO`, whose tags are those of queries; and whether it may change
+//! tables by what is none.
 //!
-//! Promises: none is missed that stands in the text; what only looks like one in a text that cannot be read is taken for one. A text that has neither word
+//! Promises: none is missed that stands in the text; what only looks like one in a text that cannot be read is taken for one. A text that has none of the words
 //! in it costs one pass over its bytes.
 
 use super::dialect::Dialect;
@@ -19,6 +20,35 @@ pub fn may_make_tables(sql: &str) -> bool {
         _ => false,
     });
     may && has_word_for_it(sql)
+}
+
+/// What statements begin with that change tables, or may.
+const CHANGING: [&str; 6] = ["ALTER", "CALL", "CREATE", "DO", "DROP", "IMPORT"];
+
+/// Whether the text may change tables that are there, by a statement whose tag says so. Does not see what a query's function does.
+#[must_use]
+pub fn may_change_tables(sql: &str) -> bool {
+    let has_more = sql.contains(';');
+    let mut begins = true;
+    let mut commits = false;
+    for token in Lexer::new(Dialect::Postgres, sql) {
+        let Ok(token) = token else { return true };
+        if std::mem::take(&mut commits) && token.is_word("PREPARED") {
+            return true;
+        }
+        if token.is_symbol(";") {
+            begins = true;
+        } else if std::mem::take(&mut begins) {
+            commits = token.is_word("COMMIT");
+            if CHANGING.iter().any(|word| token.is_word(word)) {
+                return true;
+            }
+            if !has_more && !commits {
+                return false;
+            }
+        }
+    }
+    false
 }
 
 /// Both words are reserved: no name is written so without quotes.
@@ -62,6 +92,32 @@ mod tests {
             "",
         ] {
             assert!(!may_make_tables(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_changes_tables_is_known_by_how_its_statements_begin() {
+        for text in [
+            "ALTER TABLE t ADD a int",
+            "/* x */ drop table t",
+            "BEGIN; create index on t (a)",
+            "SELECT 1; -- x\n DO $$ BEGIN END $$",
+            "CALL p()",
+            "COMMIT PREPARED 'x'",
+            "SELECT ';' ; IMPORT FOREIGN SCHEMA s FROM SERVER f INTO t",
+            "SELECT 1; SELECT 'ALTER",
+        ] {
+            assert!(may_change_tables(text), "{text}");
+        }
+        for text in [
+            "SELECT alter FROM t",
+            "COMMIT",
+            "COMMIT; SELECT prepared FROM t",
+            "BEGIN; SELECT 'x; DROP TABLE t'",
+            "INSERT INTO t VALUES (1); /* ALTER */",
+            "",
+        ] {
+            assert!(!may_change_tables(text), "{text}");
         }
     }
 }
