@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use forebay_sql::is_read_by_settings;
 
 use crate::client::Client;
 use crate::columns::Columns;
@@ -14,12 +15,22 @@ use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
 use crate::leaves::Leaves;
 use crate::position;
+use crate::reading::InForce;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
-use crate::state::State;
+use crate::state::{State, Upsetting};
 use crate::statements::{
-    Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, may_change_tables, server_name, text_of,
+    Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, may_change_tables, may_end_a_transaction,
+    may_set_reading, server_name, text_of,
 };
+
+/// Whether the text has this word in it, which has small letters, or what looks like it.
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
+
+/// One of these is in every text that sets something for its transaction alone, and leaves nothing.
+const SETS_LOCALLY: [&[u8]; 2] = [b"local", b"set_config"];
 
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
@@ -114,13 +125,23 @@ impl State {
                     }
                 }
                 let executed = executed(text);
+                let lent = executed.as_ref().and_then(|name| self.names.statement(name));
+                let is_read_by_settings = lent.is_some_and(|statement| statement.is_read_by_settings());
+                if self.waits_for_reading(is_read_by_settings, server) {
+                    return Ok(false);
+                }
                 if executed.as_ref().is_some_and(|name| self.is_undecided(name, server))
                     || (executed.is_some() && server.replies.is_telling())
                     || (asks_for_numbers(text) && self.waits_for_numbers(server))
                 {
                     return Ok(false);
                 }
-                if let Some(leaves) = Leaves::of(text) {
+                let leaves = Leaves::of(text);
+                // What it sets for its transaction alone it does not leave.
+                let mut sets_reading =
+                    (leaves.is_some() || SETS_LOCALLY.iter().any(|word| has_word(text, word))) && may_set_reading(text);
+                sets_reading |= !server.in_force.is_settled() && may_end_a_transaction(text);
+                if let Some(leaves) = leaves {
                     if let Some(name) = deallocated(text)
                         && let Some(passed) = self.deallocate(&name, message, server)
                     {
@@ -142,12 +163,16 @@ impl State {
                 let suspects = self.pool.effects.suspects();
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
+                    sets_reading = true;
                 }
                 match frames::is_whole(message) {
                     true => self.watch_text(text),
                     false => self.watch_anything(),
                 }
                 let is_lent = executed.is_some_and(|name| self.lend_statement(name, server));
+                if sets_reading {
+                    server.may_read_otherwise();
+                }
                 self.query(None, message, server);
                 if is_lent {
                     self.take_names_back(server);
@@ -157,6 +182,7 @@ impl State {
                 self.watch_anything();
                 self.is_suspect = true;
                 self.has_unnamed |= body.starts_with(&SET_CONFIG);
+                server.may_read_otherwise();
                 self.ask(server, Asked::Query, false, None);
                 server.output.extend_from_slice(message);
             }
@@ -170,8 +196,16 @@ impl State {
                 if self.is_asking && !name.is_empty() {
                     return Ok(false);
                 }
-                let statement =
-                    (self.pool.statements).of(definition, &self.settings, self.pool.effects.schema_changes());
+                let is_read_by_settings = !server.in_force.is_settled() && is_read_by_settings(text_of(definition));
+                if self.waits_for_reading(is_read_by_settings, server) {
+                    return Ok(false);
+                }
+                let reading = match &server.in_force {
+                    InForce::Known(reading) if is_read_by_settings => Some(reading.clone()),
+                    _ => None,
+                };
+                let changes = self.pool.effects.schema_changes();
+                let statement = (self.pool.statements).read_by(definition, &self.settings, reading, changes);
                 let prepared = server.prepared.place(statement.number());
                 if self.is_undecided(name, server) || prepared.is_some_and(|at| server.replies.is_undecided(at)) {
                     return Ok(false);
@@ -193,9 +227,9 @@ impl State {
                         return Ok(false);
                     }
                     if tag == b'D'
-                        && !name.is_empty()
                         && let Some(statement) = self.names.statement(name).cloned()
-                        && self.waits_for_proof(name, &statement, server)
+                        && (self.waits_for_reading(statement.is_read_by_settings(), server)
+                            || (!name.is_empty() && self.waits_for_proof(name, &statement, server)))
                     {
                         return Ok(false);
                     }
@@ -245,7 +279,14 @@ impl State {
                     && !server.replies.is_skipping()
                     && let Some((portal, _)) = frames::zero_terminated(body)
                 {
-                    let upsets = self.upsetting.iter().any(|upsetting| upsetting == portal);
+                    let upsetting = self.upsetting.iter().find(|upsetting| upsetting.portal == portal);
+                    // Of what others are read by it is the end of a transaction, perhaps.
+                    let is_end = upsetting.is_some() && !server.in_force.is_settled();
+                    let sets_reading = is_end || upsetting.is_some_and(|upsetting| upsetting.sets_reading);
+                    if sets_reading {
+                        server.may_read_otherwise();
+                    }
+                    let upsets = sets_reading || upsetting.is_some_and(|upsetting| upsetting.is_of_prepared);
                     if upsets {
                         self.upsetting_at = Some(place);
                     }
@@ -312,14 +353,16 @@ impl State {
             return false;
         };
         self.heed(&statement, server);
+        let back = server.read_as(&statement);
         frames::put(&mut server.output, b'P', &[&name, &[0], statement.definition()]);
         self.ask(server, Asked::Parse, true, None);
+        server.read_again(back);
         self.lent_names.push(name);
         true
     }
 
-    /// A statement is about to run: what of it is to be looked for behind it.
-    fn heed(&mut self, statement: &Statement, server: &mut Server) {
+    /// A statement is about to run: what of it is to be looked for behind it. Whether what it sets off may set anything.
+    fn heed(&mut self, statement: &Statement, server: &mut Server) -> bool {
         if statement.asks_for_numbers() {
             self.ask_for_numbers(server);
         }
@@ -328,9 +371,11 @@ impl State {
             self.suspect(leaves);
         }
         let suspects = self.pool.effects.suspects();
-        if let Some(leaves) = suspects.and_then(|suspects| statement.set_off(&suspects)) {
-            self.suspect(&leaves);
+        let set_off = suspects.and_then(|suspects| statement.set_off(&suspects));
+        if let Some(leaves) = &set_off {
+            self.suspect(leaves);
         }
+        set_off.is_some()
     }
 
     /// Behind the Sync that the server stopped at.
@@ -413,22 +458,29 @@ impl State {
         if asks_for_numbers && self.waits_for_numbers(server) {
             return Ok(false);
         }
+        let is_read_by_settings = statement
+            .as_ref()
+            .is_some_and(|statement| statement.is_read_by_settings());
+        if self.waits_for_reading(is_read_by_settings, server) {
+            return Ok(false);
+        }
         if let Some(statement) = statement.as_ref().filter(|_| !name.is_empty())
             && self.waits_for_proof(name, statement, server)
         {
             return Ok(false);
         }
         self.watch_statement(statement.as_deref(), rest);
-        if let Some(statement) = &statement {
-            self.heed(statement, server);
-        }
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
-        self.upsetting.retain(|upsetting| upsetting != portal);
-        if statement
-            .as_ref()
-            .is_some_and(|statement| statement.leaves().is_some() || statement.may_change_tables())
-        {
-            self.upsetting.push(Bytes::copy_from_slice(portal));
+        self.upsetting.retain(|upsetting| upsetting.portal != portal);
+        if let Some(statement) = &statement {
+            let upsetting = Upsetting {
+                portal: Bytes::copy_from_slice(portal),
+                is_of_prepared: statement.leaves().is_some() || statement.may_change_tables(),
+                sets_reading: self.heed(statement, server) || statement.may_set_reading(),
+            };
+            if upsetting.is_of_prepared || upsetting.sets_reading || statement.may_end_a_transaction() {
+                self.upsetting.push(upsetting);
+            }
         }
         let of = statement
             .clone()
@@ -483,7 +535,12 @@ impl State {
         }
         match (name.is_empty(), statement) {
             (true, statement) => {
-                let refused = server.prepare_unnamed(statement.as_deref());
+                let refused = match statement.as_deref() {
+                    Some(statement) if server.status == b'E' && statement.describes_nothing() => {
+                        server.stand_in_for_unnamed(statement)
+                    }
+                    statement => server.prepare_unnamed(statement),
+                };
                 self.undo(refused, server);
                 server.output.extend_from_slice(message);
                 let note = statement.map(|statement| Note::Describes {
@@ -521,6 +578,24 @@ impl State {
             }
         }
         self.ask(server, Asked::Describe, false, None);
+    }
+
+    /// Whether a text that is read by settings has to wait until it is known which ones are in force.
+    fn waits_for_reading(&self, is_read_by_settings: bool, server: &mut Server) -> bool {
+        if !is_read_by_settings || server.replies.is_skipping() {
+            return false;
+        }
+        match server.in_force {
+            InForce::Settled | InForce::Known(_) => return false,
+            InForce::Asked(place) if server.replies.is_awaited(place) => return true,
+            InForce::Asked(_) | InForce::Moved => {}
+        }
+        // What is prepared where that has failed is refused, whatever it says.
+        let has_failed = server.status == b'E' && server.replies.is_told_all();
+        if !has_failed && !server.replies.is_telling() {
+            server.ask_what_is_in_force();
+        }
+        !has_failed
     }
 
     /// Whether what is asked of a statement has to wait until it is known which columns it has here.

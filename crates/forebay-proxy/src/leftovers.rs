@@ -72,7 +72,8 @@ impl Leftovers {
     }
 }
 
-fn columns(body: &[u8]) -> Option<(Option<&str>, Option<&str>)> {
+/// A row of two columns, behind its head.
+pub(crate) fn columns(body: &[u8]) -> Option<(Option<&str>, Option<&str>)> {
     let rest = body.strip_prefix(&[0, 2])?;
     let (name, rest) = column(rest)?;
     let (value, rest) = column(rest)?;

@@ -44,6 +44,7 @@ mod places;
 pub mod pool;
 mod position;
 mod reach;
+mod reading;
 mod refusal;
 mod relay;
 mod replication;

@@ -14,6 +14,8 @@ use crate::copying::Failed;
 use crate::effects::{self, Row};
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
+use crate::leftovers;
+use crate::reading::{InForce, Reading};
 use crate::replies::{Asked, Unexpected};
 use crate::server::{Note, Server};
 use crate::state::State;
@@ -86,8 +88,13 @@ impl State {
                     if server.status == b'I' {
                         self.tell_changes();
                         self.has_done();
+                        // What is sent already is of the next one.
+                        server.may_be_set_back(server.replies.is_told_all());
                         if server.replies.is_empty() {
                             self.begins_anew();
+                            if !self.is_suspect && !self.is_asking {
+                                server.in_force = InForce::Settled;
+                            }
                         }
                     }
                     // What comes for it now comes late.
@@ -107,6 +114,11 @@ impl State {
                 }
                 b'D' if self.is_asking && !is_visible => {
                     self.leftovers.take(&bytes[..here], self.pool.user(), server.is_used_up);
+                }
+                b'D' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Reading)) => {
+                    if let Some((Some(name), Some(value))) = leftovers::columns(&bytes[HEADER_BYTES..here]) {
+                        self.read_by.set(name, value);
+                    }
                 }
                 b'D' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Effects)) => {
                     if let (Some(learnt), Some(row)) = (&mut self.learnt, Row::read(&bytes[..here])) {
@@ -181,6 +193,7 @@ impl State {
             self.is_passing_visible = is_visible;
             if frame.tag == b'E' {
                 server.prepared.failed_at(reply.place);
+                server.may_be_set_back(false);
                 for note in std::mem::take(&mut self.undone) {
                     self.undo(Some(note), server);
                 }
@@ -211,6 +224,10 @@ impl State {
                 }
                 Some(Note::Leftovers) => self.settle_up(server),
                 Some(Note::Effects) => self.learn(server),
+                Some(Note::Reading) => {
+                    let reading = Reading::of(std::mem::take(&mut self.read_by));
+                    server.in_force = InForce::Known(reading);
+                }
                 Some(Note::Named { name, place, .. }) => self.names.decided(&name, (self.lease, place)),
                 Some(Note::Queried { place, deallocated, .. }) => {
                     let at = (self.lease, place);

@@ -22,9 +22,10 @@ use crate::deadlines::At;
 use crate::frames;
 use crate::lent::Lent;
 use crate::places::{OfKind, Place};
+use crate::reading::{self, InForce};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
-use crate::statements::{Named, Prepared, Shape, Statement, Unnamed, server_name};
+use crate::statements::{Named, Prepared, Shape, Statement, Unnamed, own_name, server_name};
 use crate::welcome::{Reported, Welcome};
 
 /// So many statements are kept prepared on a connection.
@@ -67,6 +68,8 @@ pub(crate) enum Note {
     Leftovers,
     /// What of the database's own leaves something was asked.
     Effects,
+    /// By what settings texts are read was asked.
+    Reading,
 }
 
 impl Note {
@@ -133,6 +136,10 @@ pub(crate) struct Server {
     pub(crate) prepared: Prepared,
     /// What is set on it, beyond what it began with.
     pub(crate) settings: Arc<Settings>,
+    /// By what else texts are read.
+    pub(crate) in_force: InForce,
+    /// Something may have set it since the last transaction was over, or what is left of it was asked.
+    pub(crate) has_moved: bool,
     pub(crate) reported: Arc<Reported>,
     /// What it said when it was new.
     pub(crate) welcome: Welcome,
@@ -193,6 +200,8 @@ impl Server {
             replies: Replies::default(),
             prepared: Prepared::default(),
             settings: Arc::default(),
+            in_force: InForce::Settled,
+            has_moved: false,
             welcome: Welcome {
                 reported: Arc::clone(&reported),
                 notices: parts.greeting.freeze(),
@@ -272,11 +281,100 @@ impl Server {
         if self.prepared.touch(statement.number()) {
             return None;
         }
+        let back = self.read_as(statement);
         let name = self.make_room(statement);
         let definition = statement.definition_as_described();
         frames::put(&mut self.output, b'P', &[name.as_bytes(), &[0], &definition]);
         let number = statement.number();
-        self.replies.ask(Asked::Parse, true, Some(Note::Prepared { number }))
+        let refused = self.replies.ask(Asked::Parse, true, Some(Note::Prepared { number }));
+        self.read_again(back);
+        refused
+    }
+
+    /// From now on texts are read as when its client prepared this one, in this transaction. What has them [read again](Self::read_again) as before.
+    #[must_use]
+    pub(crate) fn read_as(&mut self, statement: &Statement) -> Option<String> {
+        if statement.is_read_alike(&self.settings, &self.in_force) {
+            return None;
+        }
+        let back = match &self.in_force {
+            InForce::Settled => reading::set(&self.settings),
+            InForce::Known(now) => now.set(),
+            // In a transaction that has failed, where nothing can be prepared, either.
+            InForce::Moved | InForce::Asked(_) => return None,
+        };
+        self.run(&statement.set_reading(), None);
+        Some(back)
+    }
+
+    pub(crate) fn read_again(&mut self, back: Option<String>) {
+        if let Some(back) = back {
+            self.run(&back, None);
+        }
+    }
+
+    /// What is asked next may set something by which texts are read, if it is not passed over.
+    pub(crate) fn may_read_otherwise(&mut self) {
+        if !self.replies.is_skipping() {
+            self.in_force = InForce::Moved;
+            self.has_moved = true;
+        }
+    }
+
+    /// What was set in the transaction may not hold any more, as it has failed; or some of it, as it is over.
+    pub(crate) fn may_be_set_back(&mut self, is_over: bool) {
+        if self.has_moved {
+            self.in_force = InForce::Moved;
+        }
+        self.has_moved &= !is_over;
+    }
+
+    /// What the session has set is known, if nothing was asked since that may set more.
+    pub(crate) fn settle(&mut self) {
+        if !self.has_moved {
+            self.in_force = InForce::Settled;
+        }
+    }
+
+    /// Asks what is in force now.
+    pub(crate) fn ask_what_is_in_force(&mut self) {
+        let is_between = self.replies.is_ready_for_next();
+        let place = self.run(&reading::ask(), Some(Note::Reading));
+        if is_between {
+            frames::put(&mut self.output, b'S', &[]);
+            let refused = self.replies.ask(Asked::Sync, true, None);
+            debug_assert!(refused.is_none(), "it has none");
+        } else {
+            frames::put(&mut self.output, b'H', &[]);
+        }
+        if let Some(place) = place {
+            self.in_force = InForce::Asked(place);
+        }
+    }
+
+    /// Runs a text of our own in the transaction that is open, whatever it is. The place of its answer, if there is one.
+    fn run(&mut self, text: &str, note: Option<Note>) -> Option<u64> {
+        let name = own_name();
+        frames::put(
+            &mut self.output,
+            b'P',
+            &[name.as_bytes(), &[0], text.as_bytes(), &[0, 0, 0]],
+        );
+        let mut refused = self.replies.ask(Asked::Parse, true, None).is_some();
+        frames::put(
+            &mut self.output,
+            b'B',
+            &[name.as_bytes(), &[0], name.as_bytes(), &[0; 7]],
+        );
+        refused |= self.replies.ask(Asked::Bind, true, None).is_some();
+        let place = self.replies.next_place();
+        frames::put(&mut self.output, b'E', &[name.as_bytes(), &[0; 5]]);
+        refused |= self.replies.ask(Asked::Execute, true, note).is_some();
+        for kind in [b"P", b"S"] {
+            frames::put(&mut self.output, b'C', &[kind, name.as_bytes(), &[0]]);
+            refused |= self.replies.ask(Asked::Close, true, None).is_some();
+        }
+        (!refused).then_some(place)
     }
 
     /// It is prepared anew when it is asked for next: one that has other columns keeps them, as it is there.
@@ -330,6 +428,17 @@ impl Server {
         self.prepared.set_unnamed(unnamed, self.replies.next_place());
     }
 
+    /// The unnamed statement is described as this one is, by nothing, also in a transaction that has failed, where it cannot be prepared.
+    #[must_use]
+    pub(crate) fn stand_in_for_unnamed(&mut self, statement: &Statement) -> Option<Note> {
+        if self.prepared.unnamed() == Unnamed::Known(Some(statement.number())) {
+            return None;
+        }
+        self.prepared.set_unnamed(Unnamed::Unknown, self.replies.next_place());
+        frames::put(&mut self.output, b'P', &[&[0, 0, 0, 0]]);
+        self.replies.ask(Asked::Parse, true, None)
+    }
+
     /// Sees to it that the unnamed statement is this one, or none.
     #[must_use]
     pub(crate) fn prepare_unnamed(&mut self, statement: Option<&Statement>) -> Option<Note> {
@@ -337,11 +446,14 @@ impl Server {
         if self.prepared.unnamed() == wanted {
             return None;
         }
+        let back = statement.and_then(|statement| self.read_as(statement));
         self.set_unnamed(statement.map(Statement::number));
         match statement {
             Some(statement) => {
                 frames::put(&mut self.output, b'P', &[&[0], statement.definition()]);
-                self.replies.ask(Asked::Parse, true, None)
+                let refused = self.replies.ask(Asked::Parse, true, None);
+                self.read_again(back);
+                refused
             }
             None => {
                 frames::put(&mut self.output, b'C', &[b"S", &[0]]);

@@ -33,6 +33,7 @@ use crate::leftovers::Leftovers;
 use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
 use crate::pool::PoolMode;
+use crate::reading::InForce;
 use crate::refusal::Refusal;
 use crate::relay::{Relayed, has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Server};
@@ -216,6 +217,7 @@ impl Session {
             lent_names: Vec::new(),
             deallocating: Vec::new(),
             upsetting: Vec::new(),
+            read_by: Settings::default(),
             bound: VecDeque::new(),
             proven: None,
             copying: Copying::default(),
@@ -617,6 +619,7 @@ impl Session {
         });
         let is_done = matches!(tokio::time::timeout(DISCARDED_WITHIN, discarded).await, Ok(Ok(())));
         server.settings = Arc::default();
+        server.in_force = InForce::Settled;
         server.prepared.keep_the_unnamed();
         is_done
     }

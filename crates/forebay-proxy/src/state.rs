@@ -22,6 +22,7 @@ use crate::lent::Lent;
 use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
 use crate::pool::{Pool, PoolMode};
+use crate::reading::InForce;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::settings::Settings;
@@ -50,6 +51,16 @@ pub(crate) struct Bound {
     /// What the client calls the statement.
     pub(crate) name: Bytes,
     pub(crate) statement: Arc<Statement>,
+}
+
+/// A portal of a statement that does more than read and change rows.
+#[derive(Debug)]
+pub(crate) struct Upsetting {
+    pub(crate) portal: Bytes,
+    /// It may discard what is prepared, or change the tables that it is of.
+    pub(crate) is_of_prepared: bool,
+    /// Texts may be read otherwise behind it.
+    pub(crate) sets_reading: bool,
 }
 
 /// What is the client's own, wherever it runs.
@@ -85,6 +96,8 @@ pub(crate) struct State {
     /// What is left was asked, and the answer is coming.
     pub(crate) is_asking: bool,
     pub(crate) leftovers: Leftovers,
+    /// Rows of what texts are read by.
+    pub(crate) read_by: Settings,
     /// How often there was no answer, one after the other.
     pub(crate) asked_in_vain: usize,
     /// The session stays on its server connection.
@@ -117,8 +130,8 @@ pub(crate) struct State {
     pub(crate) lent_names: Vec<Bytes>,
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
-    /// Portals of statements that may discard what is prepared, or change the tables that it is of.
-    pub(crate) upsetting: Vec<Bytes>,
+    /// Portals of statements that others are not to be asked beside.
+    pub(crate) upsetting: Vec<Upsetting>,
     /// Of which statements portals are, the last ones.
     pub(crate) bound: VecDeque<Bound>,
     /// The statement that was looked at for what is asked next, on the connection that it has.
@@ -192,6 +205,7 @@ impl State {
             self.registration.entry.travels();
         }
         server.settings = Arc::clone(&self.settings);
+        server.in_force = InForce::Settled;
     }
 
     /// What runs on the connection is the client's from now on, and may be cancelled.
@@ -235,6 +249,7 @@ impl State {
             self.is_asking = true;
             self.leftovers = Leftovers::default();
             server.ask(&leftovers::ask(&self.named), Note::Leftovers);
+            server.has_moved = false;
             return false;
         }
         if self.is_pinned || self.numbers.are_kept() || self.is_asking || !server.is_settled() {
@@ -374,6 +389,7 @@ impl State {
             }
             Some(Note::Prepared { number }) => server.prepared.remove(number),
             Some(Note::Evicted { number }) => server.prepared.put_back(number),
+            Some(Note::Reading) => server.in_force = InForce::Moved,
             Some(Note::Proves { statement, .. }) => server.prepared.set_shape(statement.number(), Shape::Unknown),
             Some(
                 Note::Set
@@ -427,6 +443,9 @@ impl State {
         }
         let mut settings = self.base.clone();
         settings.extend(&left.settings);
+        if !left.is_refused {
+            server.settle();
+        }
         server.settings = Arc::new(left.settings);
         if *self.settings != settings {
             let encoding = |settings: &Settings| settings.get(CLIENT_ENCODING).map(str::to_owned);

@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
 use forebay_sql::{
-    Caller, Dialect, Hints, Verb, deallocates, describes_nothing, executes, hints_and_caller, may_make_tables,
-    mentions_a_moment, names_a_moment, verb, without_comments,
+    Caller, Dialect, Hints, Verb, deallocates, describes_nothing, executes, hints_and_caller, is_read_by_settings,
+    may_make_tables, mentions_a_moment, names_a_moment, verb, without_comments,
 };
 use parking_lot::Mutex;
 
@@ -20,6 +20,7 @@ use crate::effects::Suspects;
 use crate::figures::{Counting, Top};
 use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
+use crate::reading::{self, InForce, Reading, are_alike};
 use crate::settings::Settings;
 use crate::sharing::plan::Plan;
 
@@ -32,6 +33,8 @@ struct Identity {
     /// Text, zero, count of types, types.
     definition: Box<[u8]>,
     settings: Arc<Settings>,
+    /// By what else its text is read, where that matters and is not what the session has set.
+    reading: Option<Reading>,
     /// Of the database, as far as the proxy has seen them.
     schema_changes: u64,
 }
@@ -48,6 +51,9 @@ pub(crate) struct Statement {
     describes_nothing: bool,
     asks_for_numbers: bool,
     may_copy_in: bool,
+    is_read_by_settings: bool,
+    /// Texts may be read otherwise behind it.
+    may_set_reading: bool,
     may_change_tables: bool,
     may_make_tables: bool,
     /// The server looks whether it has other columns than it was prepared with; what calls another statement by its name, or a cursor, may have any.
@@ -101,6 +107,16 @@ fn may_copy_in(text: &[u8]) -> bool {
 /// Whether the text may change tables that are there.
 pub(crate) fn may_change_tables(text: &[u8]) -> bool {
     std::str::from_utf8(text).map_or(true, forebay_sql::may_change_tables)
+}
+
+/// Whether the text may end its transaction, or have begun one: it does something else than to read and change rows, or more than one thing.
+pub(crate) fn may_end_a_transaction(text: &[u8]) -> bool {
+    text.contains(&b';') || std::str::from_utf8(text).map_or(true, |text| verb(Dialect::Postgres, text) == Verb::Other)
+}
+
+/// Whether texts may be read otherwise behind this one.
+pub(crate) fn may_set_reading(text: &[u8]) -> bool {
+    std::str::from_utf8(text).map_or(true, forebay_sql::may_set_reading)
 }
 
 /// What the comments of a text ask, and who asks it, if that is said.
@@ -237,7 +253,41 @@ impl Statement {
 
     /// Whether it was prepared under these settings.
     pub(crate) fn was_prepared_under(&self, settings: &Arc<Settings>) -> bool {
-        Arc::ptr_eq(&self.identity.settings, settings) || self.identity.settings == *settings
+        let own = &self.identity.settings;
+        self.identity.reading.is_none() && (Arc::ptr_eq(own, settings) || own == settings)
+    }
+
+    /// Whether it would be prepared now on a connection as it was then, where this is set on it and that in force.
+    pub(crate) fn is_read_alike(&self, settings: &Settings, in_force: &InForce) -> bool {
+        !self.is_read_by_settings
+            || match (&self.identity.reading, in_force) {
+                (None, InForce::Settled) => are_alike(&self.identity.settings, settings),
+                (Some(reading), InForce::Known(now)) => reading == now,
+                _ => false,
+            }
+    }
+
+    /// The text that has it read as it was when it was prepared.
+    pub(crate) fn set_reading(&self) -> String {
+        match &self.identity.reading {
+            Some(reading) => reading.set(),
+            None => reading::set(&self.identity.settings),
+        }
+    }
+
+    /// Whether by what settings it is prepared makes a difference.
+    pub(crate) fn is_read_by_settings(&self) -> bool {
+        self.is_read_by_settings
+    }
+
+    /// Whether it may end its transaction, with what was set in it.
+    pub(crate) fn may_end_a_transaction(&self) -> bool {
+        !self.keeps_columns
+    }
+
+    /// Whether texts may be read otherwise behind it.
+    pub(crate) fn may_set_reading(&self) -> bool {
+        self.may_set_reading
     }
 
     /// Whether it was prepared after so many changes of tables.
@@ -311,6 +361,8 @@ impl Table {
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
             asks_for_numbers: asks_for_numbers(text),
             may_copy_in: may_copy_in(text),
+            is_read_by_settings: is_read_by_settings(text),
+            may_set_reading: may_set_reading(text),
             may_change_tables: may_change_tables(text),
             may_make_tables: std::str::from_utf8(text).is_ok_and(may_make_tables),
             keeps_columns: std::str::from_utf8(text).is_ok_and(|text| verb(Dialect::Postgres, text) != Verb::Other),
@@ -327,9 +379,21 @@ impl Table {
 impl Statements {
     /// The one statement of this definition under these settings, after so many changes of the database's tables.
     pub(crate) fn of(&self, definition: &[u8], settings: &Arc<Settings>, schema_changes: u64) -> Arc<Statement> {
+        self.read_by(definition, settings, None, schema_changes)
+    }
+
+    /// The same where its text is read otherwise than these settings say.
+    pub(crate) fn read_by(
+        &self,
+        definition: &[u8],
+        settings: &Arc<Settings>,
+        reading: Option<Reading>,
+        schema_changes: u64,
+    ) -> Arc<Statement> {
         let identity = Arc::new(Identity {
             definition: definition.into(),
             settings: Arc::clone(settings),
+            reading,
             schema_changes,
         });
         let mut table = self.table.lock();
@@ -368,6 +432,7 @@ impl Statements {
         let identity = Arc::new(Identity {
             definition: [text.as_bytes(), &[0], &count, &types].concat().into(),
             settings: Arc::clone(settings),
+            reading: None,
             schema_changes,
         });
         self.table.lock().make(&identity)
@@ -671,6 +736,12 @@ static PREFIX: LazyLock<String> = LazyLock::new(|| format!("forebay:{:016x}:", r
 /// The server's name of a statement.
 pub(crate) fn server_name(number: u64) -> String {
     format!("{}{number}", *PREFIX)
+}
+
+/// The server's name of what is the proxy's own, for a moment.
+pub(crate) fn own_name() -> &'static str {
+    static NAME: LazyLock<String> = LazyLock::new(|| format!("{}own", *PREFIX));
+    &NAME
 }
 
 /// A name that the server does not know: of what has other columns now, and fails therefore.

@@ -55,6 +55,8 @@ mod metrics;
 mod neighbours;
 #[path = "proxy/options.rs"]
 mod options;
+#[path = "proxy/reading.rs"]
+mod reading;
 #[path = "proxy/reload.rs"]
 mod reload;
 #[path = "proxy/replication.rs"]

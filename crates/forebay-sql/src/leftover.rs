@@ -102,7 +102,7 @@ const WATCHED: [&str; 44] = [
 ];
 
 /// Of these, the functions that run a text of their argument's, or read whatever a schema has, which may set anything.
-const RUNS_A_TEXT: [&str; 21] = [
+pub(super) const RUNS_A_TEXT: [&str; 21] = [
     "connectby",
     "crosstab",
     "crosstab2",
@@ -238,7 +238,7 @@ fn begins_with_do(tokens: &[Token<'_>]) -> bool {
 }
 
 /// A name as the server keeps it.
-fn name(token: &Token<'_>) -> Option<String> {
+pub(super) fn name(token: &Token<'_>) -> Option<String> {
     match token.kind {
         Kind::Word => Some(token.text.to_ascii_lowercase()),
         Kind::QuotedName => Some(token.text.trim_matches('"').replace("\"\"", "\"")),
@@ -247,7 +247,7 @@ fn name(token: &Token<'_>) -> Option<String> {
 }
 
 /// What stands in plain quotes.
-fn string(token: &Token<'_>) -> Option<String> {
+pub(super) fn string(token: &Token<'_>) -> Option<String> {
     let inner = token.text.strip_prefix('\'')?.strip_suffix('\'')?;
     (token.kind == Kind::Text && !inner.contains('\\')).then(|| inner.replace("''", "'"))
 }
@@ -257,7 +257,7 @@ fn names_one_of(token: &Token<'_>, names: &[&str]) -> bool {
     name(token).is_some_and(|name| names.contains(&name.as_str()))
 }
 
-fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
+pub(super) fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
     token.kind == Kind::Word && words.iter().any(|word| token.text.eq_ignore_ascii_case(word))
 }
 

@@ -1,0 +1,214 @@
+//! By what settings the constants of a prepared text are read: by those that were in force where its client prepared it, wherever it runs, and whatever others have
+//! set. Sessions through the proxy, of few connections, each beside one straight at the server that is asked the very same.
+
+use std::net::SocketAddr;
+use std::sync::Once;
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+use crate::at_once::told;
+use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
+use crate::memory::remembering;
+use crate::{at, postgres, proxy, straight};
+
+/// Each is read in several ways.
+const TEXTS: &[&str] = &[
+    "SELECT extract(month FROM date '01/02/2020') + $1::int",
+    "SELECT extract(epoch FROM timestamptz '2024-01-01 00:00') + $1::int",
+    "SELECT count(*) FROM reading_days WHERE d = '01/02/2020' AND id > $1::int",
+    "SELECT extract(epoch FROM interval '-1 1:00:00') + $1::int",
+    "SELECT length('a\\\\b') + $1::int",
+    "SELECT $1::int + 1",
+];
+const SETTINGS: &[(&str, &[&str])] = &[
+    ("DateStyle", &["ISO, MDY", "ISO, DMY"]),
+    ("TimeZone", &["UTC", "Asia/Tokyo", "America/New_York"]),
+    ("IntervalStyle", &["postgres", "sql_standard"]),
+    ("standard_conforming_strings", &["on", "off"]),
+];
+const NAMES: &[&str] = &["", "a", "b", "c"];
+const CLIENTS: usize = 6;
+/// No more than this are inside of a transaction, with one connection more for all others.
+const INSIDE_MAX: usize = 2;
+
+/// A session through the proxy and one beside it.
+struct Twins {
+    proxied: Client,
+    straight: Client,
+    is_inside: bool,
+    has_failed: bool,
+}
+
+impl Twins {
+    /// Asks both, and compares.
+    fn ask(&mut self, messages: &[Vec<u8>], said: &str) -> Vec<String> {
+        let is_told = |told: &String| !told.starts_with('S') && !told.starts_with('N');
+        // Where a transaction has failed it is refused anyway; by what is looked at first hangs on what is prepared there.
+        let in_short = |told: String| match self.has_failed && told.starts_with("E ") {
+            true => "E".to_owned(),
+            false => told,
+        };
+        let of = |client| {
+            told(client, messages)
+                .into_iter()
+                .filter(is_told)
+                .map(in_short)
+                .collect()
+        };
+        let (straight, proxied): (Vec<_>, Vec<_>) = (of(&mut self.straight), of(&mut self.proxied));
+        assert_eq!(proxied, straight, "{said}");
+        self.is_inside = straight.last().is_none_or(|last| last != "Z I");
+        self.has_failed = straight.last().is_some_and(|last| last == "Z E");
+        straight
+    }
+}
+
+/// Some messages of a session that ends with a Sync or is a query, as words too.
+fn something(
+    random: &mut StdRng,
+    is_inside: bool,
+    may_begin: bool,
+    is_alone: bool,
+    hint: &str,
+) -> (Vec<Vec<u8>>, String) {
+    let one = |random: &mut StdRng, of: &[&'static str]| *of.choose(random).unwrap();
+    let name = one(random, NAMES);
+    let text = format!("{hint}{}", one(random, TEXTS));
+    let (setting, values) = SETTINGS.choose(random).unwrap();
+    let value = one(random, values);
+    let sets = match random.random_range(0..6) {
+        0 => format!("SET LOCAL {setting} = '{value}'"),
+        1 => format!("SET {setting} = '{value}'"),
+        2 => format!("SELECT set_config('{setting}', '{value}', true) IS NULL"),
+        3 => format!("SELECT set_config('{setting}', '{value}', false) IS NULL"),
+        // It could set what nobody sees, so its session stays on its connection.
+        4 if is_alone => format!(
+            "DO $$ BEGIN PERFORM set_config('{setting}', '{value}', {}); END $$",
+            random.random::<bool>()
+        ),
+        _ => format!("RESET {setting}"),
+    };
+    let ends = match is_inside {
+        true => one(
+            random,
+            &["COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "ROLLBACK TO s"],
+        )
+        .to_owned(),
+        false if may_begin => "BEGIN".to_owned(),
+        false => "SELECT 1".to_owned(),
+    };
+    let as_group = |sql: &str| vec![parse("", sql), bind("", "", &[]), execute("", 0)];
+    let run = |random: &mut StdRng, name: &str| {
+        let described = random.random_bool(0.3).then(|| describe(b'S', name));
+        described
+            .into_iter()
+            .chain([bind("", name, &["1"]), execute("", 0)])
+            .collect()
+    };
+    let messages: Vec<Vec<u8>> = match random.random_range(0..13) {
+        0 | 1 => vec![query(&sets)],
+        2 => as_group(&sets),
+        3 => vec![query(&ends)],
+        4 => as_group(&ends),
+        5 => vec![close(b'S', name), parse(name, &text)],
+        6 => [
+            as_group(&sets),
+            vec![close(b'S', name), parse(name, &text)],
+            run(random, name),
+        ]
+        .concat(),
+        7 => [
+            vec![query(&sets), close(b'S', name), parse(name, &text)],
+            run(random, name),
+        ]
+        .concat(),
+        8 => [vec![close(b'S', name), parse(name, &text)], run(random, name)].concat(),
+        9 if !name.is_empty() => vec![query(&format!("EXECUTE {name} (1)"))],
+        _ => run(random, name),
+    };
+    let ends_itself = messages.last().is_some_and(|last| last[0] == b'Q');
+    let words = format!(
+        "{name:?} {text:?} {sets:?} {ends:?} {}",
+        messages.concat().escape_ascii()
+    );
+    (messages.into_iter().chain((!ends_itself).then(sync)).collect(), words)
+}
+
+fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str, seed: u64) {
+    println!("FOREBAY_READING_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let rounds = std::env::var("FOREBAY_READING_ROUNDS").map_or(1500, |rounds| rounds.parse().unwrap());
+    let mut all: Vec<Twins> = (0..CLIENTS)
+        .map(|_| Twins {
+            proxied: at(address),
+            straight: at(postgres().address()),
+            is_inside: false,
+            has_failed: false,
+        })
+        .collect();
+    let mut rows = 0;
+    for round in 0..rounds {
+        let inside = all.iter().filter(|twins| twins.is_inside).count();
+        let number = random.random_range(0..CLIENTS);
+        let twins = &mut all[number];
+        let (messages, words) = something(&mut random, twins.is_inside, inside < INSIDE_MAX, is_alone, hint);
+        let told = twins.ask(
+            &messages,
+            &format!("seed {seed}, round {round}, client {number}: {words}"),
+        );
+        rows += told.iter().filter(|told| told.starts_with('D')).count();
+        if told.last().is_some_and(|last| last == "Z E") && random.random_bool(0.5) {
+            twins.ask(&[query("ROLLBACK")], "it has failed");
+        }
+        // Outside all that it has set may be as at first.
+        if random.random_bool(0.01) {
+            all[number] = Twins {
+                proxied: at(address),
+                straight: at(postgres().address()),
+                is_inside: false,
+                has_failed: false,
+            };
+        }
+    }
+    assert!(rows > rounds / 10, "{rows} rows in {rounds} rounds");
+}
+
+fn seed() -> u64 {
+    std::env::var("FOREBAY_READING_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap())
+}
+
+fn set_up() {
+    static ONCE: Once = Once::new();
+    let make = || {
+        straight(postgres()).run(
+        "CREATE TABLE IF NOT EXISTS reading_days (id int PRIMARY KEY, d date); \
+         INSERT INTO reading_days VALUES (2, '2020-01-02'), (3, '2020-02-01'), (4, '2020-02-01') ON CONFLICT DO NOTHING",
+    )
+    };
+    ONCE.call_once(|| drop(make()));
+}
+
+#[test]
+fn a_text_is_read_as_where_its_client_prepared_it() {
+    set_up();
+    let connections = (INSIDE_MAX + 1).to_string();
+    let proxy = proxy(postgres(), &["--max-server-connections", &connections]);
+    everyone_reads_by_his_own(proxy.address(), false, "", seed());
+}
+
+#[test]
+fn what_is_remembered_was_read_as_where_its_client_prepared_it() {
+    set_up();
+    let reloadable = remembering("invalidate = \"none\"\n");
+    everyone_reads_by_his_own(reloadable.proxy.address(), false, "/* ttl:3600 */ ", seed());
+}
+
+/// Where each client has a connection of its own, which others have behind it.
+#[test]
+fn who_has_the_connection_next_reads_by_his_own() {
+    set_up();
+    let proxy = proxy(postgres(), &["--max-server-connections", "8", "--pool-mode", "session"]);
+    everyone_reads_by_his_own(proxy.address(), true, "", seed());
+}

@@ -1,0 +1,155 @@
+//! Reading: by which settings PostgreSQL reads a text, and which texts may set them.
+//!
+//! Promises: a text that is not [read by settings](is_read_by_settings) is read alike whatever they are; one that [sets none of them](may_set_reading) leaves them
+//! as they are, but for what a user's own function does, and for the end of a transaction that has set them. Where it cannot be read for certain it may do either.
+
+use super::dialect::Dialect;
+use super::leftover::{RUNS_A_TEXT, is_one_of, name, string};
+use super::lexer::{Lexer, Token};
+
+/// By these, as `pg_settings` calls them, a text and its constants are read when it is prepared. What `search_path` changes the server looks at again by itself.
+pub const READING: [&str; 11] = [
+    "DateStyle",
+    "IntervalStyle",
+    "TimeZone",
+    "array_nulls",
+    "backslash_quote",
+    "client_encoding",
+    "lc_monetary",
+    "standard_conforming_strings",
+    "timezone_abbreviations",
+    "transform_null_equals",
+    "xmloption",
+];
+
+/// Whether the text has something that is read by them: a string, a letter beyond ASCII, NULL.
+#[must_use]
+pub fn is_read_by_settings(text: &[u8]) -> bool {
+    let is_null = |part: &[u8]| part.eq_ignore_ascii_case(b"null");
+    let quotes = |part: &[u8]| matches!(part, [b'$', next] if !next.is_ascii_digit());
+    !text.is_ascii() || text.contains(&b'\'') || text.windows(2).any(quotes) || text.windows(4).any(is_null)
+}
+
+/// Whether texts may be read otherwise behind this one.
+#[must_use]
+pub fn may_set_reading(sql: &str) -> bool {
+    // Read in two ways, by one of them.
+    if sql.contains('\\') {
+        let mut words = sql.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        return words.any(|word| {
+            let word = word.to_ascii_lowercase();
+            let word = word.as_str();
+            SETTING.contains(&word) || word == "set_config" || word == "set" || RUNS_A_TEXT.contains(&word)
+        });
+    }
+    let Ok(tokens) = Lexer::new(Dialect::Postgres, sql).collect::<Result<Vec<_>, _>>() else {
+        return true;
+    };
+    let mut begins = true;
+    for (at, token) in tokens.iter().enumerate() {
+        let rest = &tokens[at + 1..];
+        let is_first = std::mem::take(&mut begins);
+        if token.is_symbol(";") {
+            begins = true;
+        } else if is_first && is_one_of(token, &["RESET", "SET"]) {
+            if sets_reading(rest) {
+                return true;
+            }
+        } else if name(token).is_some_and(|name| name == "set_config") {
+            let named = match rest {
+                [open, text, comma, ..] if open.is_symbol("(") && comma.is_symbol(",") => string(text),
+                _ => None,
+            };
+            if named.is_none_or(|named| is_reading(&named)) {
+                return true;
+            }
+        } else if name(token).is_some_and(|name| SETTING.contains(&&*name) || RUNS_A_TEXT.contains(&&*name)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Words of what may set anything, or all.
+const SETTING: [&str; 6] = ["call", "discard", "do", "execute", "pg_settings", "reset"];
+
+/// Whether what is behind `SET` or `RESET` is one of them, by whatever name.
+fn sets_reading(tokens: &[Token<'_>]) -> bool {
+    let skipped = usize::from(
+        tokens
+            .first()
+            .is_some_and(|next| is_one_of(next, &["LOCAL", "SESSION"])),
+    );
+    let Some(what) = tokens.get(skipped) else { return true };
+    is_one_of(what, &["ALL", "NAMES", "TIME", "XML"]) || name(what).is_none_or(|name| is_reading(&name))
+}
+
+fn is_reading(called: &str) -> bool {
+    READING.iter().any(|name| name.eq_ignore_ascii_case(called))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_constant_but_numbers_is_read_alike() {
+        for text in [
+            "SELECT * FROM t WHERE id = $1 AND n > 12.5",
+            "SELECT \"a\" FROM t",
+            "UPDATE t SET n = n + $12",
+            "",
+        ] {
+            assert!(!is_read_by_settings(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "SELECT ''",
+            "SELECT $$a$$",
+            "SELECT $a$b$a$",
+            "SELECT a = Null",
+            "SELECT é",
+        ] {
+            assert!(is_read_by_settings(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_sets_by_what_texts_are_read_is_known() {
+        for text in [
+            "SET LOCAL datestyle = 'SQL, DMY'",
+            "set session \"TimeZone\" to 'UTC'",
+            "SET TIME ZONE 'UTC'",
+            "SET NAMES 'latin1'",
+            "SET XML OPTION DOCUMENT",
+            "BEGIN; /* x */ SET standard_conforming_strings = off",
+            "RESET ALL",
+            "RESET timezone",
+            "DISCARD ALL",
+            "SELECT set_config('intervalstyle', $1, true)",
+            "SELECT pg_catalog.SET_CONFIG($1, $2, true)",
+            "UPDATE pg_settings SET setting = 'a' WHERE name = 'TimeZone'",
+            "DO $$ BEGIN END $$",
+            "EXPLAIN ANALYZE EXECUTE a",
+            "SELECT query_to_xml('x', true, true, '')",
+            "SELECT E'\\'; SET timezone = ''UTC''",
+            "SELECT 'open",
+        ] {
+            assert!(may_set_reading(text), "{text}");
+        }
+        for text in [
+            "SET LOCAL app.tenant = 'a'",
+            "SET search_path = a, b",
+            "SET LOCAL statement_timeout = 5",
+            "SET TRANSACTION READ ONLY",
+            "SET ROLE a",
+            "SELECT set_config('app.tenant', $1, true)",
+            "UPDATE t SET timezone = 'UTC'",
+            "SELECT 'SET timezone'",
+            "SELECT E'a\\nb'",
+            "ROLLBACK",
+            "SELECT id FROM t",
+        ] {
+            assert!(!may_set_reading(text), "{text}");
+        }
+    }
+}
