@@ -338,15 +338,9 @@ impl Server {
 
     /// Asks what is in force now.
     pub(crate) fn ask_what_is_in_force(&mut self) {
-        let is_between = self.replies.is_ready_for_next();
         let place = self.run(&reading::ask(), Some(Note::Reading));
-        if is_between {
-            frames::put(&mut self.output, b'S', &[]);
-            let refused = self.replies.ask(Asked::Sync, true, None);
-            debug_assert!(refused.is_none(), "it has none");
-        } else {
-            frames::put(&mut self.output, b'H', &[]);
-        }
+        // A Sync would end what has been begun, and tell of settings.
+        frames::put(&mut self.output, b'H', &[]);
         if let Some(place) = place {
             self.in_force = InForce::Asked(place);
         }
