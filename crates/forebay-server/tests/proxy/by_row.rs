@@ -433,8 +433,8 @@ fn no_answer_outlives_a_change(stage: &Stage, is_heard: bool) {
     println!("{hits} answers from memory, {refused} changes of {rounds} refused");
     let since = is_heard.then(|| stage.status("stream_catalog_changes"));
     assert_eq!(since, catalog_changes, "nothing else was to make answers old");
-    // More is changed through the proxy where all of it is, and what a statement does is not always known.
-    let share = if is_heard { 2 } else { 8 };
+    // More is changed through the proxy where all of it is, and what a statement does is not always known: a fifth of the rounds, and by chance an eighth at times.
+    let share = if is_heard { 2 } else { 15 };
     assert!(hits > rounds / share && refused < rounds / 2);
 }
 
