@@ -41,15 +41,26 @@ impl Columns {
     }
 
     /// By an answer in which they are described; none where they are not.
-    pub(crate) fn told_in(mut answer: &[u8]) -> Option<Self> {
-        loop {
-            let Frame { tag, length } = frame(answer).ok()??;
-            let (message, rest) = answer.split_at_checked(length)?;
-            if matches!(tag, b'T' | b'n') {
-                return Self::by(tag, &message[HEADER_BYTES..]);
-            }
-            answer = rest;
+    pub(crate) fn told_in(answer: &[u8]) -> Option<Self> {
+        let (tag, body) = first(answer, |tag| matches!(tag, b'T' | b'n'))?;
+        Self::by(tag, body)
+    }
+}
+
+/// The body of the ParameterDescription in an answer.
+pub(crate) fn types_told_in(answer: &[u8]) -> Option<&[u8]> {
+    Some(first(answer, |tag| tag == b't')?.1)
+}
+
+/// The first message of such a kind, and its body.
+fn first(mut answer: &[u8], is_it: impl Fn(u8) -> bool) -> Option<(u8, &[u8])> {
+    loop {
+        let Frame { tag, length } = frame(answer).ok()??;
+        let (message, rest) = answer.split_at_checked(length)?;
+        if is_it(tag) {
+            return Some((tag, &message[HEADER_BYTES..]));
         }
+        answer = rest;
     }
 }
 

@@ -617,7 +617,7 @@ impl State {
             return true;
         }
         // What it has instead may be so for a moment only, or under what is set now: it is looked at each time.
-        if server.prepared.has_columns(number, told) || self.proven == Some(number) {
+        if server.prepared.is_as_told(statement, told) || self.proven == Some(number) {
             return false;
         }
         let refused = server.prove(statement);
@@ -635,11 +635,14 @@ impl State {
         let (number, kept) = (statement.number(), self.names.kept(name));
         let told = self.names.told(name).filter(|told| *told != Columns::NONE);
         let was_looked_at = self.proven.take() == Some(number);
-        if was_looked_at && told.is_some_and(|told| !server.prepared.has_columns(number, told)) {
+        if was_looked_at && told.is_some_and(|told| !server.prepared.is_as_told(statement, told)) {
             let described = None;
             return (changed_name(number), kept.map(|name| Note::Changed { name, described }));
         }
-        let refused = server.prepare(statement);
+        let refused = match self.names.told(name) {
+            Some(_) => server.prepare(statement),
+            None => server.prepare_of_any_types(statement),
+        };
         self.undo(refused, server);
         (server_name(number), kept.map(|name| Note::Uses { name }))
     }

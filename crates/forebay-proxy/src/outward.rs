@@ -130,8 +130,10 @@ impl State {
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
                 b't' if here == frame.length => {
-                    if let Some(Note::Describes { statement, .. }) = server.replies.note() {
-                        statement.learn_types(&bytes[HEADER_BYTES..here]);
+                    if let Some(Note::Describes { name, statement }) = server.replies.note() {
+                        let (name, statement) = (name.clone(), Arc::clone(statement));
+                        let types = Bytes::copy_from_slice(&bytes[HEADER_BYTES..here]);
+                        self.is_told_types(&name, &statement, &types, server);
                     }
                 }
                 b'E' => {

@@ -272,9 +272,19 @@ impl Server {
         debug_assert!(refused.is_none(), "asked only between transactions or behind a Sync");
     }
 
-    /// Sees to it that a statement is prepared here under its number. Gives the notes that the server will not look at.
+    /// Sees to it that a statement is prepared here under its number, with parameters of the types that were told. Gives the notes that the server will not
+    /// look at.
     #[must_use]
     pub(crate) fn prepare(&mut self, statement: &Statement) -> Option<Note> {
+        if self.prepared.may_have_other_types(statement) {
+            self.forget(statement.number());
+        }
+        self.prepare_of_any_types(statement)
+    }
+
+    /// The same for whom was told of none.
+    #[must_use]
+    pub(crate) fn prepare_of_any_types(&mut self, statement: &Statement) -> Option<Note> {
         if matches!(self.prepared.shape(statement.number()), Shape::Changed) {
             self.forget(statement.number());
         }
@@ -286,6 +296,9 @@ impl Server {
         let definition = statement.definition_as_described();
         frames::put(&mut self.output, b'P', &[name.as_bytes(), &[0], &definition]);
         let number = statement.number();
+        if statement.types_described().is_some() {
+            self.prepared.is_typed(number);
+        }
         let refused = self.replies.ask(Asked::Parse, true, Some(Note::Prepared { number }));
         self.read_again(back);
         refused
@@ -444,7 +457,8 @@ impl Server {
         self.set_unnamed(statement.map(Statement::number));
         match statement {
             Some(statement) => {
-                frames::put(&mut self.output, b'P', &[&[0], statement.definition()]);
+                let definition = statement.definition_as_described();
+                frames::put(&mut self.output, b'P', &[&[0], &definition]);
                 let refused = self.replies.ask(Asked::Parse, true, None);
                 self.read_again(back);
                 refused

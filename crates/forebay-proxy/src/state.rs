@@ -335,6 +335,30 @@ impl State {
         }
     }
 
+    /// The server tells the client that the parameters of what it calls so are of these types. Where others were told of others before, the tables have changed,
+    /// past the proxy maybe: then it is another statement to the client from now on, and there it is prepared anew for those.
+    pub(crate) fn is_told_types(
+        &mut self,
+        name: &Bytes,
+        statement: &Arc<Statement>,
+        types: &[u8],
+        server: &mut Server,
+    ) {
+        let number = statement.number();
+        if statement.learn_types(types) {
+            if !name.is_empty() {
+                server.prepared.is_typed(number);
+            }
+            return;
+        }
+        let other = self.pool.statements.of_other_types(statement, types);
+        self.names.replace(name, statement, &other);
+        match name.is_empty() {
+            true => server.prepared.rename_unnamed(number, other.number()),
+            false => server.forget(number),
+        }
+    }
+
     /// A portal is of this statement from now on, which has this name; of none that is known, if it is none.
     pub(crate) fn binds(&mut self, portal: &[u8], of: Option<(Bytes, Arc<Statement>)>) {
         self.bound.retain(|bound| bound.portal != portal);
@@ -353,7 +377,7 @@ impl State {
     /// Whether it is of interest how the server describes what the client has prepared by this name: as long as the client does not know, or nobody knows
     /// that it is the same there.
     pub(crate) fn heeds_description(&self, name: &[u8], statement: &Statement, server: &Server) -> bool {
-        let has = |told| server.prepared.has_columns(statement.number(), told);
+        let has = |told| server.prepared.is_as_told(statement, told);
         statement.keeps_columns() && (name.is_empty() || !self.names.told(name).is_some_and(has))
     }
 

@@ -295,9 +295,10 @@ impl Statement {
         self.identity.schema_changes == schema_changes
     }
 
-    /// The server tells whom it was prepared for by this ParameterDescription of which types its parameters are. What was told first is kept.
-    pub(crate) fn learn_types(&self, body: &[u8]) {
-        drop(self.types_described.set(body.into()));
+    /// The server tells whom it was prepared for by this ParameterDescription of which types its parameters are. What was told first is kept; false if that
+    /// was something else.
+    pub(crate) fn learn_types(&self, body: &[u8]) -> bool {
+        **self.types_described.get_or_init(|| body.into()) == *body
     }
 
     /// The body of its ParameterDescription, if one was told.
@@ -324,6 +325,11 @@ impl Statement {
         let made = make()?;
         *plan = Some((company, Arc::clone(&made)));
         Some(made)
+    }
+
+    /// Whether it is the same, but for what was told of the types of its parameters.
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.identity, &other.identity)
     }
 
     /// What tells it from all others.
@@ -412,6 +418,21 @@ impl Statements {
     /// A statement of the proxy's own, which stands for this one.
     pub(crate) fn beside(&self, statement: &Statement, text: &str) -> Arc<Statement> {
         self.ours(text, &[], &statement.identity.settings, 0)
+    }
+
+    /// The same with parameters of these types, as a client was told, where others were told of others before: whoever prepares it from now on prepares
+    /// this one.
+    pub(crate) fn of_other_types(&self, statement: &Statement, types: &[u8]) -> Arc<Statement> {
+        let identity = &statement.identity;
+        let mut table = self.table.lock();
+        let known = table.by_identity.get(identity).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.number != statement.number && known.learn_types(types)) {
+            return known;
+        }
+        let other = table.make(identity);
+        other.learn_types(types);
+        table.by_identity.insert(Arc::clone(identity), Arc::downgrade(&other));
+        other
     }
 
     /// The same once more, which no connection has prepared.
@@ -534,9 +555,17 @@ impl Names {
     /// It is told these, if the name stands for that still.
     pub(crate) fn is_told(&mut self, name: &[u8], statement: &Arc<Statement>, columns: Columns) {
         let named = self.by_name.get_mut(name);
-        let is_it = |named: &&mut Named| named.statement.as_ref().is_some_and(|own| Arc::ptr_eq(own, statement));
+        let is_it = |named: &&mut Named| named.statement.as_ref().is_some_and(|own| own.is_same(statement));
         if let Some(named) = named.filter(is_it).filter(|_| statement.keeps_columns()) {
             named.told = Some(columns);
+        }
+    }
+
+    /// What stands for the one stands for the other from now on.
+    pub(crate) fn replace(&mut self, name: &[u8], statement: &Arc<Statement>, by: &Arc<Statement>) {
+        let named = self.by_name.get_mut(name).and_then(|named| named.statement.as_mut());
+        if let Some(own) = named.filter(|own| Arc::ptr_eq(own, statement)) {
+            *own = Arc::clone(by);
         }
     }
 
@@ -592,6 +621,8 @@ struct Use {
     used: u64,
     /// Where in the order of answers it was prepared.
     place: u64,
+    /// Its parameters are of the types that were told.
+    is_typed: bool,
     shape: Shape,
 }
 
@@ -600,6 +631,7 @@ impl Use {
         Self {
             used,
             place,
+            is_typed: false,
             shape: Shape::Unknown,
         }
     }
@@ -650,6 +682,13 @@ impl Prepared {
         self.unnamed_place = place;
     }
 
+    /// What is the one of these, if it is the unnamed statement, is the other.
+    pub(crate) fn rename_unnamed(&mut self, number: u64, other: u64) {
+        if self.unnamed == Unnamed::Known(Some(number)) {
+            self.unnamed = Unnamed::Known(Some(other));
+        }
+    }
+
     /// There is none from now on, for certain.
     pub(crate) fn drop_unnamed(&mut self) {
         self.set_unnamed(Unnamed::Known(None), 0);
@@ -677,9 +716,23 @@ impl Prepared {
         }
     }
 
-    /// Whether it is known to have the columns there that somebody was told.
-    pub(crate) fn has_columns(&self, number: u64, told: Columns) -> bool {
-        matches!(self.shape(number), Shape::Known(columns) if columns == told)
+    /// Its parameters are of the types there that were told.
+    pub(crate) fn is_typed(&mut self, number: u64) {
+        if let Some(known) = self.by_number.get_mut(&number) {
+            known.is_typed = true;
+        }
+    }
+
+    /// Whether its parameters may be of others there than those that somebody was told.
+    pub(crate) fn may_have_other_types(&self, statement: &Statement) -> bool {
+        let known = self.by_number.get(&statement.number);
+        known.is_some_and(|known| !known.is_typed) && statement.types_described().is_some()
+    }
+
+    /// Whether it is known to have the columns there that somebody was told, and its parameters the types.
+    pub(crate) fn is_as_told(&self, statement: &Statement, told: Columns) -> bool {
+        matches!(self.shape(statement.number), Shape::Known(columns) if columns == told)
+            && !self.may_have_other_types(statement)
     }
 
     pub(crate) fn has(&self, number: u64) -> bool {

@@ -174,8 +174,10 @@ impl PartialEq for Wording {
                 },
             ) => {
                 let ask_the_same = || {
-                    one.told_apart_by()
-                        .is_some_and(|told| Some(told) == other.told_apart_by())
+                    one.types_described() == other.types_described()
+                        && one
+                            .told_apart_by()
+                            .is_some_and(|told| Some(told) == other.told_apart_by())
                 };
                 let are_alike = (one_steps, one_told) == (other_steps, other_told);
                 one_bound == other_bound && are_alike && (Arc::ptr_eq(one, other) || ask_the_same())

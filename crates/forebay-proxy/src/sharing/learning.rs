@@ -102,10 +102,12 @@ pub(crate) async fn describe(server: &mut Server, statement: &Statement) -> Resu
         debug_assert!(refused.is_none(), "nothing is passed over between two trips");
     }
     let (mut parameters, mut columns) = (Vec::new(), Bytes::new());
+    let mut is_typed = false;
     let is_done = read(server, |tag, message| {
         let body = &message[HEADER_BYTES..];
         match tag {
             b't' => {
+                is_typed = statement.learn_types(body);
                 let types = body.get(2..).unwrap_or_default().chunks_exact(4);
                 parameters = types
                     .map(|number| u32::from_be_bytes(number.try_into().expect("four")))
@@ -115,7 +117,11 @@ pub(crate) async fn describe(server: &mut Server, statement: &Statement) -> Resu
             _ => {}
         }
     });
-    Ok(is_done.await?.then_some((parameters, columns)))
+    let is_done = is_done.await?;
+    if is_typed {
+        server.prepared.is_typed(statement.number());
+    }
+    Ok(is_done.then_some((parameters, columns)))
 }
 
 /// Reads the answer to all that was asked, up to ReadyForQuery. False where it has an error in it.

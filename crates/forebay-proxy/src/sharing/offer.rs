@@ -26,7 +26,7 @@ use super::sent::Sent;
 use super::trip::Lost;
 use super::unit::{Unit, unit};
 use super::warming::warm;
-use crate::columns::Columns;
+use crate::columns::{Columns, types_told_in};
 use crate::figures::Counting;
 use crate::last_answer::Remembrance;
 use crate::memory::question::Question;
@@ -477,9 +477,16 @@ impl State {
 
     /// The client is told this for what it has asked.
     pub(crate) fn is_told(&mut self, asked: &Asked, said: &[u8]) {
-        if let Some((name, statement)) = &asked.describes
-            && let Some(columns) = Columns::told_in(said)
+        let Some((name, statement)) = &asked.describes else {
+            return;
+        };
+        if let Some(types) = types_told_in(said)
+            && !statement.learn_types(types)
         {
+            let other = self.pool.statements.of_other_types(statement, types);
+            self.names.replace(name, statement, &other);
+        }
+        if let Some(columns) = Columns::told_in(said) {
             self.names.is_told(name, statement, columns);
         }
     }

@@ -21,7 +21,7 @@ const PROVEN_WITHIN: Duration = Duration::from_millis(250);
 /// Sees to it that what these ask has the columns on this connection that they were told before; who was told others goes alone, and is told so there.
 pub(super) async fn prove(server: &mut Server, jobs: &mut Vec<Job>) -> Result<(), Lost> {
     let has = |server: &Server, job: &Job| match (&job.statement, job.ask.told()) {
-        (Some(statement), Some(told)) => server.prepared.has_columns(statement.number(), told),
+        (Some(statement), Some(told)) => server.prepared.is_as_told(statement, told),
         _ => true,
     };
     let unproven = |server: &Server, jobs: &[Job], from: usize| {

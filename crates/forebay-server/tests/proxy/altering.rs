@@ -1,10 +1,13 @@
 //! What passes the proxy to alter the catalog or roles, and what is remembered of before: beside the PostgreSQL that would have answered.
 
-use crate::client::{Answer, Client, bind, close, describe, execute, parse, query, sync};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use crate::client::{Answer, Client, bind, bind_raw, close, describe, execute, parse, query, sync};
 use crate::crowd::until;
 use crate::memory::{remembered, remembering, until_remembered};
 use crate::reload::Reloadable;
-use crate::{at, postgres, straight};
+use crate::{at, postgres, proxy, straight};
 
 /// What makes a table, or changes what a view reads, by a statement whose tag does not say so; and what is called by more letters than count.
 #[test]
@@ -600,4 +603,116 @@ fn columns_are_told_by_portals_with_names_too_and_are_the_same_in_every_encoding
         assert_eq!(other.pipeline(&again).sqlstate(), "0A000");
     }
     server.run("DROP TABLE portals_tell");
+}
+
+/// A client gives its parameters as the types are that it was told, which may be others than those that are told to who comes behind an `ALTER`.
+#[test]
+fn what_a_client_was_told_of_its_parameters_is_what_they_are_read_by() {
+    const TIMESTAMP: u32 = 1114;
+    const TIMESTAMPTZ: u32 = 1184;
+    const MIDNIGHT: i64 = (24 * 365 + 6) * 86_400 * 1_000_000;
+    /// Tokyo is ahead of UTC.
+    const AHEAD: i64 = 9 * 3_600 * 1_000_000;
+    fn in_tokyo(address: SocketAddr) -> Client {
+        let settings = [
+            ("user", "postgres"),
+            ("database", "postgres"),
+            ("TimeZone", "Asia/Tokyo"),
+        ];
+        Client::connect_with(address, &settings).unwrap()
+    }
+    /// As a driver would write the same value.
+    fn written(of: u32) -> Vec<u8> {
+        match of {
+            20 => 7_i64.to_be_bytes().to_vec(),
+            23 => 7_i32.to_be_bytes().to_vec(),
+            TIMESTAMP => MIDNIGHT.to_be_bytes().to_vec(),
+            TIMESTAMPTZ => (MIDNIGHT - AHEAD).to_be_bytes().to_vec(),
+            other => panic!("told {other}"),
+        }
+    }
+    struct Told(Client, u32);
+    impl Told {
+        fn new(address: SocketAddr, text: &str) -> Self {
+            let mut client = in_tokyo(address);
+            let answer = client.pipeline(&[parse("s", text), describe(b'S', "s")]);
+            let told = answer
+                .messages
+                .iter()
+                .find(|message| message.kind == b't')
+                .expect("told");
+            let of = u32::from_be_bytes(told.body[2..6].try_into().unwrap());
+            Self(client, of)
+        }
+
+        fn ask(&mut self) -> Answer {
+            let value = written(self.1);
+            self.0
+                .pipeline(&[bind_raw("", "s", &[1], &[Some(&value)], &[]), execute("", 0)])
+        }
+    }
+    let mut server = straight(postgres());
+    for (number, (from, to)) in [
+        ("id int", "bigint"),
+        ("id timestamp", "timestamptz USING id AT TIME ZONE 'Asia/Tokyo'"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let values = match number {
+            0 => "(7, 'it'), (8, 'another')",
+            _ => "('2024-01-01 00:00', 'it'), ('2024-01-01 09:00', 'another'), ('2023-12-31 15:00', 'another')",
+        };
+        for (is_past, hint) in [
+            (true, ""),
+            (false, ""),
+            (true, "/* ttl:3600 */ "),
+            (false, "/* ttl:3600 */ "),
+        ] {
+            let remembers = (!hint.is_empty()).then(|| remembering("max_server_connections = 6\n"));
+            let plain = hint
+                .is_empty()
+                .then(|| proxy(postgres(), &["--max-server-connections", "6"]));
+            let address = match (&remembers, &plain) {
+                (Some(reloadable), _) => reloadable.proxy.address(),
+                (None, plain) => plain.as_ref().unwrap().address(),
+            };
+            let name = format!("of_types_{number}");
+            server.run(&format!("DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({from} PRIMARY KEY, name text); INSERT INTO {name} VALUES {values}"));
+            let text = format!("{hint}SELECT name FROM {name} WHERE id = $1");
+            let change = format!("UPDATE {name} SET name = name WHERE id = $1");
+            let told = |text: &str| Told::new(address, text);
+            let mut all: Vec<Told> = [&text, &text, &text, &change].map(|text| told(text)).into();
+            let ask_all = |all: &mut [Told]| {
+                for told in all {
+                    let answer = told.ask().expect(&format!("{from} {is_past} {hint} told {}", told.1));
+                    let is_it = match answer.tags()[0].as_str() {
+                        "UPDATE 1" => true,
+                        _ => answer.value().as_deref() == Some("it"),
+                    };
+                    assert!(is_it, "{from} {is_past} {hint} told {}: {answer:?}", told.1);
+                }
+            };
+            ask_all(&mut all);
+            let mut admin = at(address);
+            let by = if is_past { &mut server } else { &mut admin };
+            by.run(&format!("ALTER TABLE {name} ALTER id TYPE {to}"));
+            for _ in 0..4 {
+                // On whatever connections, the last of which is a new one.
+                let mut holders = [(); 5].map(|()| in_tokyo(address));
+                for holder in &mut holders {
+                    holder.run("BEGIN");
+                    all.extend([&text, &change].map(|text| told(text)));
+                    ask_all(&mut all);
+                }
+                for holder in &mut holders {
+                    holder.run("COMMIT");
+                    ask_all(&mut all);
+                }
+            }
+            let kinds: BTreeSet<_> = all.iter().map(|told| told.1).collect();
+            assert_eq!(kinds.len(), 2, "some were told of others: {kinds:?}");
+        }
+        server.run(&format!("DROP TABLE of_types_{number}"));
+    }
 }
