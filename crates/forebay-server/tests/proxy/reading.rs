@@ -107,7 +107,7 @@ fn something(
             .chain([bind("", name, &["1"]), execute("", 0)])
             .collect()
     };
-    let messages: Vec<Vec<u8>> = match random.random_range(0..13) {
+    let messages: Vec<Vec<u8>> = match random.random_range(0..14) {
         0 | 1 => vec![query(&sets)],
         2 => as_group(&sets),
         3 => vec![query(&ends)],
@@ -124,8 +124,13 @@ fn something(
             run(random, name),
         ]
         .concat(),
-        8 => [vec![close(b'S', name), parse(name, &text)], run(random, name)].concat(),
-        9 if !name.is_empty() => vec![query(&format!("EXECUTE {name} (1)"))],
+        // What it has set is set back with it.
+        8 => {
+            let prepared = vec![close(b'S', name), parse(name, &text)];
+            [as_group(&sets), prepared, as_group("SELECT 1/0")].concat()
+        }
+        9 => [vec![close(b'S', name), parse(name, &text)], run(random, name)].concat(),
+        10 if !name.is_empty() => vec![query(&format!("EXECUTE {name} (1)"))],
         _ => run(random, name),
     };
     let ends_itself = messages.last().is_some_and(|last| last[0] == b'Q');
