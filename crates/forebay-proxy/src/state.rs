@@ -130,7 +130,7 @@ pub(crate) struct State {
     pub(crate) lent_names: Vec<Bytes>,
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
-    /// Portals of statements that others are not to be asked beside.
+    /// Portals of what may change what is prepared, or how texts are read: nothing that is of that is asked before they are answered.
     pub(crate) upsetting: Vec<Upsetting>,
     /// Of which statements portals are, the last ones.
     pub(crate) bound: VecDeque<Bound>,

@@ -39,7 +39,8 @@ pub fn may_set_reading(sql: &str) -> bool {
         return words.any(|word| {
             let word = word.to_ascii_lowercase();
             let word = word.as_str();
-            SETTING.contains(&word) || word == "set_config" || word == "set" || RUNS_A_TEXT.contains(&word)
+            let sets = ["call", "discard", "do", "reset", "set", "set_config"].contains(&word);
+            sets || SETTING.contains(&word) || RUNS_A_TEXT.contains(&word)
         });
     }
     let Ok(tokens) = Lexer::new(Dialect::Postgres, sql).collect::<Result<Vec<_>, _>>() else {
@@ -55,6 +56,8 @@ pub fn may_set_reading(sql: &str) -> bool {
             if sets_reading(rest) {
                 return true;
             }
+        } else if is_first && is_one_of(token, &["CALL", "DISCARD", "DO"]) {
+            return true;
         } else if name(token).is_some_and(|name| name == "set_config") {
             let named = match rest {
                 [open, text, comma, ..] if open.is_symbol("(") && comma.is_symbol(",") => string(text),
@@ -70,8 +73,8 @@ pub fn may_set_reading(sql: &str) -> bool {
     false
 }
 
-/// Words of what may set anything, or all.
-const SETTING: [&str; 6] = ["call", "discard", "do", "execute", "pg_settings", "reset"];
+/// Words of what may set anything, wherever they stand.
+const SETTING: [&str; 2] = ["execute", "pg_settings"];
 
 /// Whether what is behind `SET` or `RESET` is one of them, by whatever name.
 fn sets_reading(tokens: &[Token<'_>]) -> bool {
@@ -146,6 +149,8 @@ mod tests {
             "UPDATE t SET timezone = 'UTC'",
             "SELECT 'SET timezone'",
             "SELECT E'a\\nb'",
+            "INSERT INTO t VALUES ($1) ON CONFLICT (id) DO UPDATE SET timezone = 'UTC'",
+            "INSERT INTO t (reset) VALUES ($1) ON CONFLICT DO NOTHING",
             "ROLLBACK",
             "SELECT id FROM t",
         ] {
