@@ -616,8 +616,10 @@ impl State {
         {
             return true;
         }
-        // What it has instead may be so for a moment only, or under what is set now: it is looked at each time.
-        if server.prepared.is_as_told(statement, told) || self.proven == Some(number) {
+        // What it has instead may be so for a moment only, or under what is set now: it is looked at each time. And once more where its types were told to
+        // somebody while it was looked at by none.
+        let was_looked_at = self.proven == Some(number);
+        if was_looked_at || server.prepared.is_as_told(statement, told) {
             return false;
         }
         let refused = server.prove(statement);

@@ -129,13 +129,17 @@ impl State {
                 // Its own time limit, or a cancel that came late: what is left is not known.
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
-                b't' if here == frame.length => {
-                    if let Some(Note::Describes { name, statement }) = server.replies.note() {
+                b't' if here == frame.length => match server.replies.note() {
+                    Some(Note::Describes { name, statement }) => {
                         let (name, statement) = (name.clone(), Arc::clone(statement));
                         let types = Bytes::copy_from_slice(&bytes[HEADER_BYTES..here]);
                         self.is_told_types(&name, &statement, &types, server);
                     }
-                }
+                    Some(Note::Proves { statement }) if statement.learn_types(&bytes[HEADER_BYTES..here]) => {
+                        server.prepared.is_typed(statement.number());
+                    }
+                    _ => {}
+                },
                 b'E' => {
                     self.numbers.failed();
                     let is_unknown = |body| frames::field(body, b'C') == Some(b"26000");

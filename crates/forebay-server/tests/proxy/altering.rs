@@ -716,3 +716,46 @@ fn what_a_client_was_told_of_its_parameters_is_what_they_are_read_by() {
         server.run(&format!("DROP TABLE of_types_{number}"));
     }
 }
+
+/// Who has not asked for the types meets nothing of it when they are told to somebody else for the first time, also just then.
+#[test]
+fn who_is_looked_at_while_the_types_are_told_to_another_is_not_refused() {
+    let lines = "upstream = \"postgresql://SERVER/postgres\"\nmax_server_connections = 2\n";
+    let reloadable = Reloadable::start(lines, &[]);
+    let address = reloadable.proxy.address();
+    let [mut client, mut other, mut holder] = [(); 3].map(|()| at(address));
+    let mut server = straight(postgres());
+    for sql in [
+        "CREATE TABLE told_meanwhile (id int PRIMARY KEY, n int)",
+        "INSERT INTO told_meanwhile VALUES (1, 7)",
+        "CREATE SCHEMA told_elsewhere",
+        "CREATE TABLE told_elsewhere.told_meanwhile (id bigint PRIMARY KEY, n int)",
+    ] {
+        server.run(sql);
+    }
+    for (at_it, name) in [("public", "same"), ("told_elsewhere", "others")] {
+        let read = format!("SELECT n AS {name} FROM told_meanwhile WHERE id = $1");
+        client.run("BEGIN");
+        client.pipeline(&[parse(name, &read)]).expect("prepared");
+        let told = [bind("", name, &["1"]), describe(b'P', ""), execute("", 0)];
+        assert_eq!(client.pipeline(&told).value().as_deref(), Some("7"));
+        // He is on the other connection from here on.
+        other.run("BEGIN");
+        client.run("COMMIT");
+        holder.run("BEGIN; LOCK TABLE told_meanwhile");
+        other.run("COMMIT");
+        client.send(&[bind("", name, &["1"]), execute("", 0), sync()].concat());
+        until("it is looked at", || {
+            let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'told_meanwhile'::regclass";
+            server.ask(waiting) == "1"
+        });
+        holder.run(&format!("SET LOCAL search_path TO {at_it}"));
+        let d = holder
+            .pipeline(&[parse(name, &read), describe(b'S', name)])
+            .expect("described");
+        eprintln!("{d:?}");
+        holder.run("COMMIT");
+        assert_eq!(client.answer().expect(name).value().as_deref(), Some("7"));
+    }
+    server.run("DROP TABLE told_meanwhile; DROP SCHEMA told_elsewhere CASCADE");
+}
