@@ -15,13 +15,13 @@ use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
 use crate::leaves::Leaves;
 use crate::position;
-use crate::reading::InForce;
+use crate::reading::{InForce, Reading};
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::{State, Upsetting};
 use crate::statements::{
-    Shape, Statement, asks_for_numbers, changed_name, deallocated, executed, may_change_tables, may_end_a_transaction,
-    may_set_reading, server_name, text_of,
+    Shape, Statement, Unnamed, asks_for_numbers, changed_name, deallocated, executed, may_change_tables,
+    may_end_a_transaction, may_set_reading, server_name, text_of,
 };
 
 /// Whether the text has this word in it, which has small letters, or what looks like it.
@@ -31,6 +31,9 @@ fn has_word(text: &[u8], word: &[u8]) -> bool {
 
 /// One of these is in every text that sets something for its transaction alone, and leaves nothing.
 const SETS_LOCALLY: [&[u8]; 2] = [b"local", b"set_config"];
+
+/// No types of parameters, as a Parse has them at its end, and a ParameterDescription.
+const NO_TYPES: [u8; 2] = [0; 2];
 
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
@@ -90,6 +93,7 @@ impl State {
         if self.is_learning || (matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_upsetting(server)) {
             return Ok(false);
         }
+        self.describe_prepared(tag, body, server);
         // Also where the client says that it goes: its rows are not to be waited for.
         if self.copying.breaks(tag, server.replies.is_owed_rows()) {
             server.output.extend_from_slice(message);
@@ -223,17 +227,13 @@ impl State {
                 if let [b'S', rest @ ..] = body
                     && let Some((name, _)) = frames::zero_terminated(rest)
                 {
-                    if self.is_undecided(name, server) || (tag == b'D' && self.may_fail_before(name, server)) {
+                    if self.is_undecided(name, server) {
                         return Ok(false);
                     }
-                    if tag == b'D'
-                        && let Some(statement) = self.names.statement(name).cloned()
-                        && (self.waits_for_reading(statement.is_read_by_settings(), server)
-                            || (!name.is_empty() && self.waits_for_proof(name, &statement, server)))
-                    {
-                        return Ok(false);
+                    if tag == b'D' {
+                        return Ok(self.describe(name, message, server));
                     }
-                    self.describe_or_close(tag, name, message, server);
+                    self.close(name, message, server);
                 } else {
                     let asked = if tag == b'D' { Asked::Describe } else { Asked::Close };
                     let portal = match body {
@@ -242,11 +242,8 @@ impl State {
                     };
                     let bound = portal.and_then(|portal| self.bound.iter().rfind(|bound| bound.portal == portal));
                     let note = bound
-                        .filter(|bound| self.heeds_description(&bound.name, &bound.statement, server))
-                        .map(|bound| Note::Describes {
-                            name: bound.name.clone(),
-                            statement: Arc::clone(&bound.statement),
-                        });
+                        .filter(|bound| self.heeds_description(&bound.of.name, &bound.of.statement, server))
+                        .map(|bound| Note::Describes(bound.of.clone()));
                     self.ask(server, asked, false, note);
                     server.output.extend_from_slice(message);
                 }
@@ -329,15 +326,15 @@ impl State {
         if name.is_empty() || self.names.statement(name).is_none() || !server.replies.is_ready_for_next() {
             return None;
         }
-        self.lend_name(name, server);
+        self.lend_name(name, &NO_TYPES, server);
         self.query(Some(name.clone()), message, server);
         self.take_names_back(server);
         Some(true)
     }
 
     /// The server knows the name from now on, until it is taken back: of a statement that can be prepared whatever the transaction is like.
-    fn lend_name(&mut self, name: &Bytes, server: &mut Server) {
-        frames::put(&mut server.output, b'P', &[name, &[0, 0, 0, 0]]);
+    fn lend_name(&mut self, name: &Bytes, types: &[u8], server: &mut Server) {
+        frames::put(&mut server.output, b'P', &[name, &[0, 0], types]);
         self.ask(server, Asked::Parse, true, None);
         self.lent_names.push(name.clone());
     }
@@ -403,7 +400,7 @@ impl State {
         if name.is_empty() || self.names.statement(&name).is_none() {
             return Some(None);
         }
-        self.lend_name(&name, server);
+        self.lend_name(&name, &NO_TYPES, server);
         Some(Some(self.name(name, None, None, server)))
     }
 
@@ -418,7 +415,7 @@ impl State {
         }
         if self.names.statement(name).is_some() {
             // So that the server refuses it in its own words: it knows the name for as long as that takes.
-            self.lend_name(&owned, server);
+            self.lend_name(&owned, &NO_TYPES, server);
             server.output.extend_from_slice(message);
             self.ask(server, Asked::Parse, false, None);
             return;
@@ -437,8 +434,64 @@ impl State {
             b'P',
             &[as_name.as_bytes(), &[0], statement.definition()],
         );
+        self.undescribed = statement.has_shape().then(|| owned.clone());
         let note = self.name(owned, Some(statement), noted, server);
         self.ask(server, Asked::Parse, false, Some(note));
+    }
+
+    /// What a client prepares has the parameters and columns that it has then, wherever it is executed: so it is asked at once which those are, if the client
+    /// does not ask that itself.
+    fn describe_prepared(&mut self, tag: u8, body: &[u8], server: &mut Server) {
+        let Some(name) = self.undescribed.take().filter(|_| tag != b'X') else {
+            return;
+        };
+        let described = body.strip_prefix(b"S").and_then(|rest| rest.strip_suffix(&[0]));
+        if tag == b'D' && described == Some(&*name) {
+            return;
+        }
+        let Some(statement) = self.names.statement(&name).cloned() else {
+            return;
+        };
+        let is_unnamed = self.is_unnamed_here(&name, &statement, server);
+        let as_name = match is_unnamed {
+            true => String::new(),
+            false => server_name(statement.number()),
+        };
+        frames::put(&mut server.output, b'D', &[b"S", as_name.as_bytes(), &[0]]);
+        self.described_at = server.replies.next_place();
+        let note = self.names.described(&name, &statement, is_unnamed);
+        self.ask(server, Asked::Describe, true, note.map(Note::Describes));
+    }
+
+    /// Whether what the client has prepared by this name is the server's unnamed statement, as it was just looked at whether it can be prepared.
+    fn is_unnamed_here(&self, name: &[u8], statement: &Statement, server: &Server) -> bool {
+        let since = self.names.place(name, self.lease);
+        server.prepared.unnamed() == Unnamed::Known(Some(statement.number()))
+            && since == Some(server.prepared.unnamed_place())
+    }
+
+    /// Whether what the client has prepared by this name is what is prepared here under this number.
+    fn is_own_here(&self, name: &[u8], number: u64, server: &Server) -> bool {
+        let since = self.names.place(name, self.lease);
+        since.is_some() && since == server.prepared.place(number)
+    }
+
+    /// Whether what is asked of a statement has to wait until it is known which columns it had where the client prepared it, and that it has them here.
+    fn waits_for_columns(&mut self, name: &[u8], statement: &Arc<Statement>, server: &mut Server) -> bool {
+        self.waits_for_description(name, statement, server) || self.waits_for_proof(name, statement, server)
+    }
+
+    /// Whether it is about to be told which columns a statement had where the client prepared it: what is on the connection under our name may be of before.
+    fn waits_for_description(&self, name: &[u8], statement: &Statement, server: &mut Server) -> bool {
+        if self.names.place(name, self.lease).is_none()
+            || self.is_own_here(name, statement.number(), server)
+            || self.names.told(name).is_some()
+            || !server.replies.is_awaited(self.described_at)
+        {
+            return false;
+        }
+        server.hasten(self.described_at);
+        true
     }
 
     fn bind(&mut self, message: &[u8], server: &mut Server) -> Result<bool, End> {
@@ -453,19 +506,21 @@ impl State {
         if self.is_undecided(name, server) {
             return Ok(false);
         }
-        let statement = self.names.statement(name).cloned();
-        let asks_for_numbers = statement.as_ref().is_some_and(|statement| statement.asks_for_numbers());
+        let named = self.names.statement(name).cloned();
+        let asks_for_numbers = named.as_ref().is_some_and(|statement| statement.asks_for_numbers());
         if asks_for_numbers && self.waits_for_numbers(server) {
             return Ok(false);
         }
-        let is_read_by_settings = statement
-            .as_ref()
-            .is_some_and(|statement| statement.is_read_by_settings());
-        if self.waits_for_reading(is_read_by_settings, server) {
-            return Ok(false);
+        let mut statement = None;
+        if let Some(named) = named {
+            let is_unnamed = name.is_empty() && self.is_unnamed_here(name, &named, server);
+            let Some(executed) = self.executed(named, is_unnamed, server) else {
+                return Ok(false);
+            };
+            statement = Some(executed);
         }
         if let Some(statement) = statement.as_ref().filter(|_| !name.is_empty())
-            && self.waits_for_proof(name, statement, server)
+            && self.waits_for_columns(name, statement, server)
         {
             return Ok(false);
         }
@@ -482,9 +537,8 @@ impl State {
                 self.upsetting.push(upsetting);
             }
         }
-        let of = statement
-            .clone()
-            .and_then(|statement| Some((self.names.kept(name)?, statement)));
+        let of = statement.as_ref();
+        let of = of.and_then(|statement| self.names.described(name, statement, name.is_empty()));
         self.binds(portal, of);
         let may_copy_in = statement.as_ref().is_some_and(|statement| statement.may_copy_in());
         self.copying.bind(portal, may_copy_in);
@@ -514,63 +568,99 @@ impl State {
         Ok(true)
     }
 
-    /// Whether a statement has yet to be prepared here, and the transaction may have failed by then.
-    fn may_fail_before(&self, name: &[u8], server: &Server) -> bool {
-        let statement = self.names.statement(name);
-        server.replies.awaits_ready()
-            && !name.is_empty()
-            && statement.is_some_and(|statement| !server.prepared.has(statement.number()))
+    /// What is executed here for what a client has prepared; none where it has to wait until that is known. The unnamed statement is its own.
+    fn executed(&self, statement: Arc<Statement>, is_unnamed: bool, server: &mut Server) -> Option<Arc<Statement>> {
+        if is_unnamed {
+            return Some(statement);
+        }
+        if self.waits_for_reading(statement.is_read_by_settings(), server) {
+            return None;
+        }
+        if statement.is_read_alike(&server.settings, &server.in_force) {
+            return Some(statement);
+        }
+        let Some(now) = Reading::now(&server.settings, &server.in_force) else {
+            return Some(statement);
+        };
+        let executed = self.pool.statements.executed_by(&statement, now);
+        let prepared = server.prepared.place(executed.number());
+        let is_undecided = prepared.is_some_and(|place| server.replies.is_undecided(place));
+        (!is_undecided).then_some(executed)
     }
 
-    fn describe_or_close(&mut self, tag: u8, name: &[u8], message: &[u8], server: &mut Server) {
-        let statement = self.names.statement(name).cloned();
-        if tag == b'C' {
-            let note = self.name(Bytes::copy_from_slice(name), None, None, server);
-            if name.is_empty() {
-                server.set_unnamed(None);
-            }
-            self.ask(server, Asked::Close, false, Some(note));
-            server.output.extend_from_slice(message);
-            return;
+    fn close(&mut self, name: &[u8], message: &[u8], server: &mut Server) {
+        let note = self.name(Bytes::copy_from_slice(name), None, None, server);
+        if name.is_empty() {
+            server.set_unnamed(None);
         }
+        self.ask(server, Asked::Close, false, Some(note));
+        server.output.extend_from_slice(message);
+    }
+
+    /// False if it has to wait.
+    fn describe(&mut self, name: &[u8], message: &[u8], server: &mut Server) -> bool {
+        let mut statement = None;
+        if let Some(named) = self.names.statement(name).cloned() {
+            let is_unnamed = self.is_unnamed_here(name, &named, server);
+            let Some(executed) = self.executed(named, is_unnamed, server) else {
+                return false;
+            };
+            // It has yet to be prepared here, and the transaction may have failed by then.
+            let may_fail_before = server.replies.awaits_ready() && !server.prepared.is_as_it_was(&executed);
+            let has_our_name = !name.is_empty() && !is_unnamed;
+            if has_our_name && (may_fail_before || self.waits_for_columns(name, &executed, server)) {
+                return false;
+            }
+            statement = Some(executed);
+        }
+        self.describe_as(name, statement, message, server);
+        true
+    }
+
+    /// A client describes what it has prepared by this name, for which this is executed here.
+    fn describe_as(&mut self, name: &[u8], statement: Option<Arc<Statement>>, message: &[u8], server: &mut Server) {
         match (name.is_empty(), statement) {
             (true, statement) => {
-                let refused = match statement.as_deref() {
-                    Some(statement) if server.status == b'E' && statement.describes_nothing() => {
-                        server.stand_in_for_unnamed(statement)
-                    }
-                    statement => server.prepare_unnamed(statement),
+                let stands_in = statement.as_ref().zip(self.stand_in(name, server));
+                let refused = match stands_in {
+                    Some((statement, types)) => server.stand_in_for_unnamed(statement, &types),
+                    None => server.prepare_unnamed(statement.as_deref()),
                 };
                 self.undo(refused, server);
                 server.output.extend_from_slice(message);
-                let note = statement.map(|statement| Note::Describes {
-                    name: Bytes::new(),
-                    statement,
-                });
-                self.ask(server, Asked::Describe, false, note);
+                let note = statement.and_then(|statement| self.names.described(name, &statement, true));
+                self.ask(server, Asked::Describe, false, note.map(Note::Describes));
+                return;
+            }
+            (false, Some(statement)) if self.is_unnamed_here(name, &statement, server) => {
+                frames::put(&mut server.output, b'D', &[b"S\0"]);
+                self.described_at = server.replies.next_place();
+                let note = self.names.described(name, &statement, true);
+                self.ask(server, Asked::Describe, false, note.map(Note::Describes));
                 return;
             }
             (false, None) => server.output.extend_from_slice(message),
-            // In a transaction that has failed nothing can be prepared, and what has no result is described all the same.
-            (false, Some(statement))
-                if server.status == b'E'
-                    && statement.describes_nothing()
-                    && !server.prepared.has(statement.number()) =>
-            {
-                self.lend_name(&Bytes::copy_from_slice(name), server);
-                server.output.extend_from_slice(message);
-            }
             (false, Some(statement)) => {
+                if let Some(types) = self.stand_in(name, server) {
+                    if !self.lent_names.iter().any(|lent| lent == name) {
+                        self.lend_name(&Bytes::copy_from_slice(name), &types, server);
+                    }
+                    server.output.extend_from_slice(message);
+                    self.ask(server, Asked::Describe, false, None);
+                    return;
+                }
                 let (as_name, note) = self.use_statement(name, &statement, server);
                 frames::put(&mut server.output, b'D', &[b"S", as_name.as_bytes(), &[0]]);
                 let note = match note {
-                    Some(Note::Uses { name }) if self.heeds_description(&name, &statement, server) => {
-                        Some(Note::Describes { name, statement })
+                    Some(Note::Uses { name, .. }) if self.heeds_description(&name, &statement, server) => {
+                        let described = self.names.described(&name, &statement, false);
+                        described.map(Note::Describes)
                     }
-                    Some(Note::Changed { name, .. }) => {
-                        let described = Some(statement);
-                        Some(Note::Changed { name, described })
-                    }
+                    Some(Note::Changed { name, number, .. }) => Some(Note::Changed {
+                        name,
+                        number,
+                        described: Some(statement),
+                    }),
                     note => note,
                 };
                 self.ask(server, Asked::Describe, false, note);
@@ -578,6 +668,17 @@ impl State {
             }
         }
         self.ask(server, Asked::Describe, false, None);
+    }
+
+    /// The types of an empty text that is described as what the client has prepared by this name is, where that has no result and the transaction has failed:
+    /// there it is described all the same, and cannot be prepared.
+    fn stand_in(&self, name: &[u8], server: &Server) -> Option<Bytes> {
+        let statement = self.names.statement(name).filter(|_| server.status == b'E')?;
+        if statement.describes_nothing() {
+            return Some(Bytes::from_static(&NO_TYPES));
+        }
+        let types = statement.types_described().map(Bytes::copy_from_slice);
+        types.filter(|_| self.names.told(name) == Some(Columns::NONE))
     }
 
     /// Whether a text that is read by settings has to wait until it is known which ones are in force.
@@ -616,10 +717,8 @@ impl State {
         {
             return true;
         }
-        // What it has instead may be so for a moment only, or under what is set now: it is looked at each time. And once more where its types were told to
-        // somebody while it was looked at by none.
-        let was_looked_at = self.proven == Some(number);
-        if was_looked_at || server.prepared.is_as_told(statement, told) {
+        // What it has instead may be so for a moment only, or under what is set now: it is looked at each time.
+        if server.prepared.is_as_told(statement, told) || self.proven == Some(number) {
             return false;
         }
         let refused = server.prove(statement);
@@ -638,14 +737,18 @@ impl State {
         let told = self.names.told(name).filter(|told| *told != Columns::NONE);
         let was_looked_at = self.proven.take() == Some(number);
         if was_looked_at && told.is_some_and(|told| !server.prepared.is_as_told(statement, told)) {
-            let described = None;
-            return (changed_name(number), kept.map(|name| Note::Changed { name, described }));
+            let changed = |name| Note::Changed {
+                name,
+                number,
+                described: None,
+            };
+            return (changed_name(number), kept.map(changed));
         }
-        let refused = match self.names.told(name) {
-            Some(_) => server.prepare(statement),
-            None => server.prepare_of_any_types(statement),
-        };
-        self.undo(refused, server);
-        (server_name(number), kept.map(|name| Note::Uses { name }))
+        // What he has prepared here himself is as he has prepared it.
+        if !self.is_own_here(name, number, server) {
+            let refused = server.prepare(statement);
+            self.undo(refused, server);
+        }
+        (server_name(number), kept.map(|name| Note::Uses { name, number }))
     }
 }

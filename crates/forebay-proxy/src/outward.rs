@@ -61,7 +61,12 @@ impl State {
                 break;
             };
             let here = frame.length.min(bytes.len());
-            if here < frame.length && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'S' | b'E') || self.is_learning) {
+            if here < frame.length
+                && (here < WHOLE_BYTES_MAX
+                    || matches!(frame.tag, b'S' | b'E')
+                    || self.is_learning
+                    || server.replies.is_at(Note::looks_at_shape))
+            {
                 break;
             }
             if frame.tag == b'E' && frames::ends_the_session(&bytes[HEADER_BYTES..here]) {
@@ -129,17 +134,13 @@ impl State {
                 // Its own time limit, or a cancel that came late: what is left is not known.
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
-                b't' if here == frame.length => match server.replies.note() {
-                    Some(Note::Describes { name, statement }) => {
-                        let (name, statement) = (name.clone(), Arc::clone(statement));
+                b't' => {
+                    if let Some(Note::Describes(described)) = server.replies.note() {
+                        let described = described.clone();
                         let types = Bytes::copy_from_slice(&bytes[HEADER_BYTES..here]);
-                        self.is_told_types(&name, &statement, &types, server);
+                        self.is_told_types(&described, &types, server);
                     }
-                    Some(Note::Proves { statement }) if statement.learn_types(&bytes[HEADER_BYTES..here]) => {
-                        server.prepared.is_typed(statement.number());
-                    }
-                    _ => {}
-                },
+                }
                 b'E' => {
                     self.numbers.failed();
                     let is_unknown = |body| frames::field(body, b'C') == Some(b"26000");
@@ -149,7 +150,7 @@ impl State {
                         }
                         Some(Note::Named { name, .. }) => (&bytes[HEADER_BYTES..here], Some(name), false),
                         failed => {
-                            let name = failed.as_ref().and_then(Note::used_name);
+                            let name = failed.as_ref().and_then(Note::used).map(|(name, _)| name);
                             (&bytes[HEADER_BYTES..here], name, false)
                         }
                     };
@@ -157,8 +158,8 @@ impl State {
                     copying = self
                         .copying
                         .fail(reply.place, frames::field(body, b'C').unwrap_or_default());
-                    if let Some(name) = name.filter(|_| !matches!(reply.failed, Some(Note::Named { .. }))) {
-                        self.heal(name, body, &mut server.prepared);
+                    if let Some((name, number)) = reply.failed.as_ref().and_then(Note::used) {
+                        self.heal(name, number, body, &mut server.prepared);
                     }
                     let said = match is_changed {
                         true => Some(body.to_vec()),
@@ -244,30 +245,23 @@ impl State {
                         None => {}
                     }
                 }
-                Some(Note::Describes { name, statement }) if here == frame.length => {
+                Some(Note::Describes(described)) => {
                     if let Some(columns) = Columns::by(frame.tag, &server.input[at - here + HEADER_BYTES..at]) {
-                        self.names.is_told(&name, &statement, columns);
-                        if !name.is_empty() {
-                            let number = statement.number();
+                        self.names.is_told(&described, columns);
+                        if !described.is_unnamed {
+                            let number = described.statement.number();
                             server.prepared.set_shape(number, Shape::Known(columns));
                         }
                     }
                 }
                 Some(Note::Proves { statement }) => {
                     let description = &server.input[at - here + HEADER_BYTES..at];
-                    let columns = Columns::by(frame.tag, description).filter(|_| here == frame.length);
                     // What cannot be told is not what anybody was told.
-                    let columns = columns.unwrap_or(Columns::NONE);
+                    let columns = Columns::by(frame.tag, description).unwrap_or(Columns::NONE);
                     server.prepared.set_shape(statement.number(), Shape::Known(columns));
                     self.proven = Some(statement.number());
                 }
-                Some(
-                    Note::Prepared { .. }
-                    | Note::Evicted { .. }
-                    | Note::Uses { .. }
-                    | Note::Describes { .. }
-                    | Note::Changed { .. },
-                )
+                Some(Note::Prepared { .. } | Note::Evicted { .. } | Note::Uses { .. } | Note::Changed { .. })
                 | None => {}
             }
         }

@@ -71,6 +71,24 @@ impl Reading {
         Self(settings)
     }
 
+    /// Those of them that are among what is set.
+    fn among(settings: &Settings) -> Self {
+        let mut own = Settings::default();
+        for (name, value) in READING.iter().filter_map(|name| Some((name, settings.get(name)?))) {
+            own.set(name, value);
+        }
+        Self(own)
+    }
+
+    /// The one that is in force where the session has set these; none where that is not known.
+    pub(crate) fn now(settings: &Settings, in_force: &InForce) -> Option<Self> {
+        match in_force {
+            InForce::Settled => Some(Self::among(settings)),
+            InForce::Known(now) => Some(now.clone()),
+            InForce::Moved | InForce::Asked(_) => None,
+        }
+    }
+
     /// The text that sets them.
     pub(crate) fn set(&self) -> String {
         set(&self.0)

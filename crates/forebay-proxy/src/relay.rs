@@ -64,7 +64,11 @@ pub(crate) fn poll_relay(
                 Err(end) => return Poll::Ready(Err(end)),
             }
         }
-        if let Poll::Ready(Err(error)) = server.poll_send(context) {
+        let unsent = server.output.len();
+        let sent = server.poll_send(context);
+        // What waits for all to be sent goes on then.
+        has_moved |= server.output.len() < unsent && !client.input.is_empty();
+        if let Poll::Ready(Err(error)) = sent {
             // Its last word may still be to be read.
             if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
                 return Poll::Ready(Err(End::Server(error)));

@@ -25,7 +25,7 @@ use crate::places::{OfKind, Place};
 use crate::reading::{self, InForce};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
-use crate::statements::{Named, Prepared, Shape, Statement, Unnamed, own_name, server_name};
+use crate::statements::{Described, Named, Prepared, Shape, Statement, Unnamed, own_name, server_name};
 use crate::welcome::{Reported, Welcome};
 
 /// So many statements are kept prepared on a connection.
@@ -52,14 +52,15 @@ pub(crate) enum Note {
         deallocated: Option<(Bytes, Option<Named>)>,
     },
     /// A message that names a statement, which the server knows by another name.
-    Uses { name: Bytes },
+    Uses { name: Bytes, number: u64 },
     /// The same, or a portal of it: it describes the statement.
-    Describes { name: Bytes, statement: Arc<Statement> },
+    Describes(Described),
     /// Which columns it has, as we ask where it was prepared anew.
     Proves { statement: Arc<Statement> },
     /// It has not, and the server knows no statement of the name that is used for that. Where it is to be described, the statement.
     Changed {
         name: Bytes,
+        number: u64,
         described: Option<Arc<Statement>>,
     },
     /// What was set is as wanted.
@@ -73,10 +74,16 @@ pub(crate) enum Note {
 }
 
 impl Note {
-    /// The client's name of a statement that the server knows by another.
-    pub(crate) fn used_name(&self) -> Option<&Bytes> {
+    /// Whether what is described is looked at, whole: it is bounded by how many columns and parameters there may be.
+    pub(crate) fn looks_at_shape(&self) -> bool {
+        matches!(self, Self::Describes(_) | Self::Proves { .. })
+    }
+
+    /// The client's name of a statement that the server knows by another, and its number.
+    pub(crate) fn used(&self) -> Option<(&Bytes, u64)> {
         match self {
-            Self::Uses { name } | Self::Describes { name, .. } => Some(name),
+            Self::Uses { name, number } | Self::Changed { name, number, .. } => Some((name, *number)),
+            Self::Describes(described) => Some((&described.name, described.statement.number())),
             _ => None,
         }
     }
@@ -132,6 +139,8 @@ pub(crate) struct Server {
     /// What is to be sent.
     pub(crate) output: BytesMut,
     needs_flush: bool,
+    /// What has a place before this one is answered without a Sync.
+    hastened_to: u64,
     pub(crate) replies: Replies<Note>,
     pub(crate) prepared: Prepared,
     /// What is set on it, beyond what it began with.
@@ -197,6 +206,7 @@ impl Server {
             input: parts.unread,
             output: BytesMut::new(),
             needs_flush: false,
+            hastened_to: 0,
             replies: Replies::default(),
             prepared: Prepared::default(),
             settings: Arc::default(),
@@ -276,16 +286,8 @@ impl Server {
     /// look at.
     #[must_use]
     pub(crate) fn prepare(&mut self, statement: &Statement) -> Option<Note> {
-        if self.prepared.may_have_other_types(statement) {
-            self.forget(statement.number());
-        }
-        self.prepare_of_any_types(statement)
-    }
-
-    /// The same for whom was told of none.
-    #[must_use]
-    pub(crate) fn prepare_of_any_types(&mut self, statement: &Statement) -> Option<Note> {
-        if matches!(self.prepared.shape(statement.number()), Shape::Changed) {
+        let is_changed = matches!(self.prepared.shape(statement.number()), Shape::Changed);
+        if is_changed || self.prepared.may_have_other_types(statement) {
             self.forget(statement.number());
         }
         if self.prepared.touch(statement.number()) {
@@ -392,6 +394,14 @@ impl Server {
         }
     }
 
+    /// What was asked at this place is answered soon, also where no Sync follows yet.
+    pub(crate) fn hasten(&mut self, place: u64) {
+        if place >= self.hastened_to {
+            frames::put(&mut self.output, b'H', &[]);
+            self.hastened_to = self.replies.next_place();
+        }
+    }
+
     /// Prepares it anew, and asks which columns it has there.
     #[must_use]
     pub(crate) fn prove(&mut self, statement: &Arc<Statement>) -> [Option<Note>; 2] {
@@ -435,14 +445,14 @@ impl Server {
         self.prepared.set_unnamed(unnamed, self.replies.next_place());
     }
 
-    /// The unnamed statement is described as this one is, by nothing, also in a transaction that has failed, where it cannot be prepared.
+    /// The unnamed statement is described as this one is, by these types alone, also in a transaction that has failed, where it cannot be prepared.
     #[must_use]
-    pub(crate) fn stand_in_for_unnamed(&mut self, statement: &Statement) -> Option<Note> {
+    pub(crate) fn stand_in_for_unnamed(&mut self, statement: &Statement, types: &[u8]) -> Option<Note> {
         if self.prepared.unnamed() == Unnamed::Known(Some(statement.number())) {
             return None;
         }
         self.prepared.set_unnamed(Unnamed::Unknown, self.replies.next_place());
-        frames::put(&mut self.output, b'P', &[&[0, 0, 0, 0]]);
+        frames::put(&mut self.output, b'P', &[&[0, 0], types]);
         self.replies.ask(Asked::Parse, true, None)
     }
 

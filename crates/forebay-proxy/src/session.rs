@@ -220,6 +220,8 @@ impl Session {
             read_by: Settings::default(),
             bound: VecDeque::new(),
             proven: None,
+            undescribed: None,
+            described_at: 0,
             copying: Copying::default(),
             may_share: limits.mode == PoolMode::Transaction,
             statement_timeout: limits.timeouts.statement,

@@ -27,7 +27,7 @@ use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::sharing::company::Company;
-use crate::statements::{Named, Names, Prepared, Shape, Statement};
+use crate::statements::{Described, Named, Names, Prepared, Shape, Statement};
 use crate::welcome::Reported;
 
 /// What is left is asked again so often, where the asking was cancelled.
@@ -48,9 +48,8 @@ const BOUND_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) portal: Bytes,
-    /// What the client calls the statement.
-    pub(crate) name: Bytes,
-    pub(crate) statement: Arc<Statement>,
+    /// The statement.
+    pub(crate) of: Described,
 }
 
 /// A portal of a statement that does more than read and change rows.
@@ -136,6 +135,10 @@ pub(crate) struct State {
     pub(crate) bound: VecDeque<Bound>,
     /// The statement that was looked at for what is asked next, on the connection that it has.
     pub(crate) proven: Option<u64>,
+    /// What was prepared last, by its name, as long as nothing was asked behind it.
+    pub(crate) undescribed: Option<Bytes>,
+    /// Where what was prepared before is described.
+    pub(crate) described_at: u64,
     pub(crate) copying: Copying,
     /// What it asks may be carried by others.
     pub(crate) may_share: bool,
@@ -177,6 +180,8 @@ impl State {
         self.upsetting.clear();
         self.bound.clear();
         self.proven = None;
+        self.undescribed = None;
+        self.described_at = 0;
         self.copying = Copying::default();
         if self.pool.effects.is_due() {
             self.is_learning = true;
@@ -316,19 +321,19 @@ impl State {
     }
 
     /// A statement that the client has failed where it was used: if it is not what it was taken for, it is not taken for that again.
-    pub(crate) fn heal(&self, name: &[u8], error: &[u8], prepared: &mut Prepared) {
+    pub(crate) fn heal(&self, name: &[u8], number: u64, error: &[u8], prepared: &mut Prepared) {
         let Some(statement) = self.names.statement(name) else {
             return;
         };
         match frames::field(error, b'C') {
             // It is not there any more.
-            Some(b"26000") => prepared.remove(statement.number()),
+            Some(b"26000") => prepared.remove(number),
             // What it reads has other columns now: it fails as it would straight. Who prepares the same text from now on prepares another.
             Some(b"0A000") => {
                 self.pool.statements.retire(statement);
                 // Who has prepared it before a change that was seen is refused from then on, as straight; others are not to be for what was not.
                 if statement.is_of(self.pool.effects.schema_changes()) {
-                    prepared.set_shape(statement.number(), Shape::Changed);
+                    prepared.set_shape(number, Shape::Changed);
                 }
             }
             _ => {}
@@ -337,48 +342,43 @@ impl State {
 
     /// The server tells the client that the parameters of what it calls so are of these types. Where others were told of others before, the tables have changed,
     /// past the proxy maybe: then it is another statement to the client from now on, and there it is prepared anew for those.
-    pub(crate) fn is_told_types(
-        &mut self,
-        name: &Bytes,
-        statement: &Arc<Statement>,
-        types: &[u8],
-        server: &mut Server,
-    ) {
+    pub(crate) fn is_told_types(&mut self, described: &Described, types: &[u8], server: &mut Server) {
+        let (statement, is_unnamed) = (&described.statement, described.is_unnamed);
         let number = statement.number();
         if statement.learn_types(types) {
-            if !name.is_empty() {
+            if !is_unnamed {
                 server.prepared.is_typed(number);
             }
             return;
         }
         let other = self.pool.statements.of_other_types(statement, types);
-        self.names.replace(name, statement, &other);
-        match name.is_empty() {
-            true => server.prepared.rename_unnamed(number, other.number()),
-            false => server.forget(number),
+        self.names.replace(described, &other);
+        // Under our name it is not of the types that were told, which is known: it is prepared anew for the first who was told.
+        if is_unnamed {
+            server
+                .prepared
+                .rename_unnamed((number, described.since.1), other.number());
         }
     }
 
     /// A portal is of this statement from now on, which has this name; of none that is known, if it is none.
-    pub(crate) fn binds(&mut self, portal: &[u8], of: Option<(Bytes, Arc<Statement>)>) {
+    pub(crate) fn binds(&mut self, portal: &[u8], of: Option<Described>) {
         self.bound.retain(|bound| bound.portal != portal);
-        let Some((name, statement)) = of else { return };
+        let Some(of) = of else { return };
         if self.bound.len() == BOUND_MAX {
             self.bound.pop_front();
         }
         let portal = Bytes::copy_from_slice(portal);
-        self.bound.push_back(Bound {
-            portal,
-            name,
-            statement,
-        });
+        self.bound.push_back(Bound { portal, of });
     }
 
     /// Whether it is of interest how the server describes what the client has prepared by this name: as long as the client does not know, or nobody knows
     /// that it is the same there.
     pub(crate) fn heeds_description(&self, name: &[u8], statement: &Statement, server: &Server) -> bool {
         let has = |told| server.prepared.is_as_told(statement, told);
-        statement.keeps_columns() && (name.is_empty() || !self.names.told(name).is_some_and(has))
+        statement.has_shape()
+            && !statement.stands_for_another()
+            && (name.is_empty() || !self.names.told(name).is_some_and(has))
     }
 
     pub(crate) fn ask(&mut self, server: &mut Server, asked: Asked, is_ours: bool, note: Option<Note>) {
@@ -420,7 +420,7 @@ impl State {
                 | Note::Leftovers
                 | Note::Effects
                 | Note::Uses { .. }
-                | Note::Describes { .. }
+                | Note::Describes(_)
                 | Note::Changed { .. },
             )
             | None => {}

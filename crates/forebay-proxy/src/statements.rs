@@ -35,6 +35,8 @@ struct Identity {
     settings: Arc<Settings>,
     /// By what else its text is read, where that matters and is not what the session has set.
     reading: Option<Reading>,
+    /// What is in force where it is executed, where it is read by something else.
+    executed_by: Option<Reading>,
     /// Of the database, as far as the proxy has seen them.
     schema_changes: u64,
 }
@@ -67,7 +69,12 @@ pub(crate) struct Statement {
     told_apart_by: OnceLock<Option<ToldApart>>,
     /// The body of the ParameterDescription that was told first, to whoever asked.
     types_described: OnceLock<Box<[u8]>>,
+    /// Those that are executed for it where something else is in force than it is read by, the latest last.
+    elsewhere: Mutex<Vec<Arc<Statement>>>,
 }
+
+/// So many are kept of one.
+const ELSEWHERE_MAX: usize = 8;
 
 /// By what statements are told apart that ask something else.
 #[derive(Debug, PartialEq, Eq)]
@@ -225,6 +232,11 @@ impl Statement {
         self.keeps_columns
     }
 
+    /// Whether there is something to be kept of how it is described: columns, or the types of parameters.
+    pub(crate) fn has_shape(&self) -> bool {
+        self.keeps_columns || text_of(self.definition()).contains(&b'$')
+    }
+
     /// Whether it may change the tables that others are of.
     pub(crate) fn may_change_tables(&self) -> bool {
         self.may_change_tables
@@ -273,6 +285,11 @@ impl Statement {
             Some(reading) => reading.set(),
             None => reading::set(&self.identity.settings),
         }
+    }
+
+    /// Whether it is executed for another, which its clients know.
+    pub(crate) fn stands_for_another(&self) -> bool {
+        self.identity.executed_by.is_some()
     }
 
     /// Whether by what settings it is prepared makes a difference.
@@ -327,11 +344,6 @@ impl Statement {
         Some(made)
     }
 
-    /// Whether it is the same, but for what was told of the types of its parameters.
-    fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.identity, &other.identity)
-    }
-
     /// What tells it from all others.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -378,6 +390,7 @@ impl Table {
             plan: Mutex::new(None),
             told_apart_by: OnceLock::new(),
             types_described: OnceLock::new(),
+            elsewhere: Mutex::default(),
         })
     }
 }
@@ -400,6 +413,7 @@ impl Statements {
             definition: definition.into(),
             settings: Arc::clone(settings),
             reading,
+            executed_by: None,
             schema_changes,
         });
         let mut table = self.table.lock();
@@ -435,6 +449,32 @@ impl Statements {
         other
     }
 
+    /// What is executed for this one where this is in force. The server reads a text once more behind any change of its tables (`RevalidateCachedQuery` in its
+    /// `plancache.c`), by what is in force for whoever executes it then: so who reads otherwise than it was read executes another, as nobody else does who reads
+    /// as it was.
+    pub(crate) fn executed_by(&self, statement: &Statement, now: Reading) -> Arc<Statement> {
+        let mut elsewhere = statement.elsewhere.lock();
+        let is_it = |other: &Arc<Statement>| other.identity.executed_by.as_ref() == Some(&now);
+        if let Some(known) = elsewhere.iter().find(|other| is_it(other)) {
+            return Arc::clone(known);
+        }
+        let own = &statement.identity;
+        let identity = Arc::new(Identity {
+            definition: own.definition.clone(),
+            settings: Arc::clone(&own.settings),
+            reading: own.reading.clone(),
+            executed_by: Some(now),
+            schema_changes: own.schema_changes,
+        });
+        let other = self.table.lock().make(&identity);
+        statement.types_described().map(|types| other.learn_types(types));
+        if elsewhere.len() == ELSEWHERE_MAX {
+            elsewhere.remove(0);
+        }
+        elsewhere.push(Arc::clone(&other));
+        other
+    }
+
     /// The same once more, which no connection has prepared.
     pub(crate) fn anew(&self, statement: &Statement) -> Arc<Statement> {
         self.table.lock().make(&statement.identity)
@@ -454,6 +494,7 @@ impl Statements {
             definition: [text.as_bytes(), &[0], &count, &types].concat().into(),
             settings: Arc::clone(settings),
             reading: None,
+            executed_by: None,
             schema_changes,
         });
         self.table.lock().make(&identity)
@@ -510,6 +551,17 @@ pub(crate) struct Named {
     pub(crate) place: u64,
 }
 
+/// What a client has prepared by a name, and is described to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Described {
+    pub(crate) name: Bytes,
+    /// The lease and the place since which the name stands for it: by the time of the answer it may stand for the same text, prepared once more.
+    pub(crate) since: (u64, u64),
+    pub(crate) statement: Arc<Statement>,
+    /// It is the server's unnamed statement there, and has not our name.
+    pub(crate) is_unnamed: bool,
+}
+
 /// What one client has prepared, by its names; the empty one is the unnamed statement.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -552,20 +604,34 @@ impl Names {
         named.told.filter(|_| is_same)
     }
 
-    /// It is told these, if the name stands for that still.
-    pub(crate) fn is_told(&mut self, name: &[u8], statement: &Arc<Statement>, columns: Columns) {
-        let named = self.by_name.get_mut(name);
-        let is_it = |named: &&mut Named| named.statement.as_ref().is_some_and(|own| own.is_same(statement));
-        if let Some(named) = named.filter(is_it).filter(|_| statement.keeps_columns()) {
+    /// What it is described, for which this is executed; none where it has no such name.
+    pub(crate) fn described(&self, name: &[u8], statement: &Arc<Statement>, is_unnamed: bool) -> Option<Described> {
+        let (name, named) = self.by_name.get_key_value(name)?;
+        Some(Described {
+            name: name.clone(),
+            since: (named.lease, named.place),
+            statement: Arc::clone(statement),
+            is_unnamed,
+        })
+    }
+
+    /// What was described, if the name stands for that still.
+    fn still(&mut self, described: &Described) -> Option<&mut Named> {
+        let named = self.by_name.get_mut(&described.name)?;
+        ((named.lease, named.place) == described.since).then_some(named)
+    }
+
+    /// It is told these.
+    pub(crate) fn is_told(&mut self, described: &Described, columns: Columns) {
+        if let Some(named) = self.still(described).filter(|_| described.statement.keeps_columns()) {
             named.told = Some(columns);
         }
     }
 
-    /// What stands for the one stands for the other from now on.
-    pub(crate) fn replace(&mut self, name: &[u8], statement: &Arc<Statement>, by: &Arc<Statement>) {
-        let named = self.by_name.get_mut(name).and_then(|named| named.statement.as_mut());
-        if let Some(own) = named.filter(|own| Arc::ptr_eq(own, statement)) {
-            *own = Arc::clone(by);
+    /// What was described is this one from now on.
+    pub(crate) fn replace(&mut self, described: &Described, by: &Arc<Statement>) {
+        if let Some(named) = self.still(described) {
+            named.statement = Some(Arc::clone(by));
         }
     }
 
@@ -682,9 +748,9 @@ impl Prepared {
         self.unnamed_place = place;
     }
 
-    /// What is the one of these, if it is the unnamed statement, is the other.
-    pub(crate) fn rename_unnamed(&mut self, number: u64, other: u64) {
-        if self.unnamed == Unnamed::Known(Some(number)) {
+    /// What is the one of these, if it is the unnamed statement since then, is the other.
+    pub(crate) fn rename_unnamed(&mut self, (number, place): (u64, u64), other: u64) {
+        if self.unnamed == Unnamed::Known(Some(number)) && self.unnamed_place == place {
             self.unnamed = Unnamed::Known(Some(other));
         }
     }
@@ -733,6 +799,12 @@ impl Prepared {
     pub(crate) fn is_as_told(&self, statement: &Statement, told: Columns) -> bool {
         matches!(self.shape(statement.number), Shape::Known(columns) if columns == told)
             && !self.may_have_other_types(statement)
+    }
+
+    /// Whether it is there and has not to be prepared anew.
+    pub(crate) fn is_as_it_was(&self, statement: &Statement) -> bool {
+        let is_changed = matches!(self.shape(statement.number), Shape::Changed);
+        self.has(statement.number) && !is_changed && !self.may_have_other_types(statement)
     }
 
     pub(crate) fn has(&self, number: u64) -> bool {

@@ -55,6 +55,8 @@ mod metrics;
 mod neighbours;
 #[path = "proxy/options.rs"]
 mod options;
+#[path = "proxy/preparing.rs"]
+mod preparing;
 #[path = "proxy/reading.rs"]
 mod reading;
 #[path = "proxy/reload.rs"]
@@ -71,6 +73,8 @@ mod sizes;
 mod stream;
 #[path = "proxy/traps.rs"]
 mod traps;
+#[path = "proxy/twins.rs"]
+mod twins;
 #[path = "proxy/warming.rs"]
 mod warming;
 #[path = "proxy/windows.rs"]

@@ -4,10 +4,8 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::unit::Unit;
-use crate::statements::Statement;
+use crate::statements::{Described, Statement};
 
 /// What a client has asked in one go, and what of that is done where nothing else is.
 #[derive(Debug, Clone)]
@@ -19,7 +17,7 @@ pub(crate) struct Asked {
     /// A Parse was asked, too.
     pub(crate) is_parsed: bool,
     /// What the client has prepared by this name is described to it.
-    pub(super) describes: Option<(Bytes, Arc<Statement>)>,
+    pub(super) describes: Option<Described>,
 }
 
 impl Asked {
@@ -38,7 +36,7 @@ impl Asked {
     }
 
     /// The same, with what is described by it.
-    pub(super) fn describing(self, describes: Option<(Bytes, Arc<Statement>)>) -> Self {
+    pub(super) fn describing(self, describes: Option<Described>) -> Self {
         Self { describes, ..self }
     }
 }

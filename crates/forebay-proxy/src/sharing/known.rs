@@ -137,8 +137,7 @@ fn wording_of(asked: &Unit<'_>, statement: Option<&Arc<Statement>>, told: Option
                 statement: Arc::clone(statement),
                 bound: extended.bound.into(),
                 steps: extended.steps,
-                // Who is told anew takes them as they are.
-                told: told.filter(|_| !extended.steps.tell_columns()),
+                told,
             })
         }
     }

@@ -33,7 +33,7 @@ use crate::memory::question::Question;
 use crate::memory::{Memory, Told, Windows};
 use crate::server::Server;
 use crate::state::State;
-use crate::statements::{Named, Statement};
+use crate::statements::{Described, Named, Statement};
 
 /// However late the database is listened to, as long as it is.
 const ANY_LAG: Option<Duration> = Some(Duration::MAX);
@@ -462,32 +462,28 @@ impl State {
     }
 
     /// What the client has prepared, and is described to it by the answer to this.
-    pub(super) fn described_by(
-        &self,
-        asked: &Unit<'_>,
-        statement: Option<&Arc<Statement>>,
-    ) -> Option<(Bytes, Arc<Statement>)> {
+    pub(super) fn described_by(&self, asked: &Unit<'_>, statement: Option<&Arc<Statement>>) -> Option<Described> {
         match asked {
-            Unit::Extended(extended) if extended.definition.is_none() && extended.steps.tell_columns() => {
-                Some((self.names.kept(extended.name)?, Arc::clone(statement?)))
-            }
+            Unit::Extended(extended) if extended.definition.is_none() && extended.steps.tell_columns() => self
+                .names
+                .described(extended.name, statement?, extended.name.is_empty()),
             _ => None,
         }
     }
 
     /// The client is told this for what it has asked.
     pub(crate) fn is_told(&mut self, asked: &Asked, said: &[u8]) {
-        let Some((name, statement)) = &asked.describes else {
+        let Some(described) = &asked.describes else {
             return;
         };
         if let Some(types) = types_told_in(said)
-            && !statement.learn_types(types)
+            && !described.statement.learn_types(types)
         {
-            let other = self.pool.statements.of_other_types(statement, types);
-            self.names.replace(name, statement, &other);
+            let other = self.pool.statements.of_other_types(&described.statement, types);
+            self.names.replace(described, &other);
         }
         if let Some(columns) = Columns::told_in(said) {
-            self.names.is_told(name, statement, columns);
+            self.names.is_told(described, columns);
         }
     }
 

@@ -454,7 +454,7 @@ fn who_is_to_be_looked_at_on_a_connection_behind_a_lock_keeps_no_others_waiting(
     server.run("DROP TABLE looked_at_locked, looked_at_free");
 }
 
-/// Who has prepared it behind that may meet the error of those who did before, once.
+/// Who has prepared it behind that meets nothing of those who did before.
 #[test]
 fn what_has_other_columns_on_a_connection_is_prepared_there_anew_for_who_was_not_told() {
     let lines = "upstream = \"postgresql://SERVER/postgres\"\nmax_server_connections = 1\n";
@@ -471,8 +471,6 @@ fn what_has_other_columns_on_a_connection_is_prepared_there_anew_for_who_was_not
     server.run("ALTER TABLE prepared_anew ADD COLUMN a int");
     untold.pipeline(&[parse("one", read)]).expect("prepared");
     let described = [bind("", "one", &["1"]), describe(b'P', ""), execute("", 0)];
-    let first = untold.pipeline(&described);
-    assert!(first.sqlstate() == "0A000" || first.rows()[0].len() == 2, "{first:?}");
     for _ in 0..3 {
         assert_eq!(untold.pipeline(&described).rows()[0].len(), 2);
         assert_eq!(untold.pipeline(&again).rows()[0].len(), 2);

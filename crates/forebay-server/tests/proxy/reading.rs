@@ -8,10 +8,10 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::at_once::told;
 use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
 use crate::memory::remembering;
-use crate::{at, postgres, proxy, straight};
+use crate::twins::Twins;
+use crate::{postgres, proxy, straight};
 
 /// Each is read in several ways.
 const TEXTS: &[&str] = &[
@@ -32,38 +32,6 @@ const NAMES: &[&str] = &["", "a", "b", "c"];
 const CLIENTS: usize = 6;
 /// No more than this are inside of a transaction, with one connection more for all others.
 const INSIDE_MAX: usize = 2;
-
-/// A session through the proxy and one beside it.
-struct Twins {
-    proxied: Client,
-    straight: Client,
-    is_inside: bool,
-    has_failed: bool,
-}
-
-impl Twins {
-    /// Asks both, and compares.
-    fn ask(&mut self, messages: &[Vec<u8>], said: &str) -> Vec<String> {
-        let is_told = |told: &String| !told.starts_with('S') && !told.starts_with('N');
-        // Where a transaction has failed it is refused anyway; by what is looked at first hangs on what is prepared there.
-        let in_short = |told: String| match self.has_failed && told.starts_with("E ") {
-            true => "E".to_owned(),
-            false => told,
-        };
-        let of = |client| {
-            told(client, messages)
-                .into_iter()
-                .filter(is_told)
-                .map(in_short)
-                .collect()
-        };
-        let (straight, proxied): (Vec<_>, Vec<_>) = (of(&mut self.straight), of(&mut self.proxied));
-        assert_eq!(proxied, straight, "{said}");
-        self.is_inside = straight.last().is_none_or(|last| last != "Z I");
-        self.has_failed = straight.last().is_some_and(|last| last == "Z E");
-        straight
-    }
-}
 
 /// Some messages of a session that ends with a Sync or is a query, as words too.
 fn something(
@@ -145,14 +113,7 @@ fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str, se
     println!("FOREBAY_READING_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let rounds = std::env::var("FOREBAY_READING_ROUNDS").map_or(1500, |rounds| rounds.parse().unwrap());
-    let mut all: Vec<Twins> = (0..CLIENTS)
-        .map(|_| Twins {
-            proxied: at(address),
-            straight: at(postgres().address()),
-            is_inside: false,
-            has_failed: false,
-        })
-        .collect();
+    let mut all: Vec<Twins> = (0..CLIENTS).map(|_| Twins::new(address)).collect();
     let mut rows = 0;
     for round in 0..rounds {
         let inside = all.iter().filter(|twins| twins.is_inside).count();
@@ -169,12 +130,7 @@ fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str, se
         }
         // Outside all that it has set may be as at first.
         if random.random_bool(0.01) {
-            all[number] = Twins {
-                proxied: at(address),
-                straight: at(postgres().address()),
-                is_inside: false,
-                has_failed: false,
-            };
+            all[number] = Twins::new(address);
         }
     }
     assert!(rows > rounds / 10, "{rows} rows in {rounds} rounds");
@@ -216,4 +172,64 @@ fn who_has_the_connection_next_reads_by_his_own() {
     set_up();
     let proxy = proxy(postgres(), &["--max-server-connections", "8", "--pool-mode", "session"]);
     everyone_reads_by_his_own(proxy.address(), true, "", seed());
+}
+
+/// The server reads what is prepared once more behind any change of its tables, as one of their statistics is, by what is in force for whoever executes it then.
+#[test]
+fn what_is_read_once_more_is_read_by_nobody_elses() {
+    const TEXT: &str = "SELECT n FROM read_again WHERE at = '2024-01-02 12:00' AND $1 > 0";
+    const SETS: &[&str] = &[
+        "SET TimeZone TO 'Asia/Tokyo'",
+        "BEGIN; SET LOCAL TimeZone TO 'Asia/Tokyo'",
+    ];
+    let mut server = straight(postgres());
+    server.run("CREATE TABLE read_again (n int PRIMARY KEY, at timestamptz)");
+    server.run("INSERT INTO read_again VALUES (1, '2024-01-02 12:00+00'), (2, '2024-01-02 12:00+09')");
+    let mut alter = {
+        let mut statistics = 100;
+        move || {
+            statistics += 1;
+            server.run(&format!("ALTER TABLE read_again ALTER n SET STATISTICS {statistics}"));
+        }
+    };
+    let run = |name| vec![bind("", name, &["1"]), execute("", 0)];
+    let in_utc = |address: SocketAddr| {
+        let settings = [("user", "postgres"), ("database", "postgres"), ("TimeZone", "UTC")];
+        Client::connect_with(address, &settings).unwrap()
+    };
+    for hint in ["", "/* ttl:3600 */ "] {
+        let reloadable = remembering("max_server_connections = 2\n");
+        let address = reloadable.proxy.address();
+        let text = format!("{hint}{TEXT}");
+        let mut other = in_utc(address);
+        other.pipeline(&[parse("s", &text)]).expect("prepared");
+        for sets in SETS {
+            for described in [false, true] {
+                let mut holder = in_utc(address);
+                let mut client = in_utc(address);
+                client.pipeline(&[parse("s", &text)]).expect("prepared");
+                client.pipeline(&run("s")).expect("a row");
+                client.run(sets);
+                alter();
+                let looks = described.then(|| describe(b'S', "s"));
+                let answer = client.pipeline(&looks.into_iter().chain(run("s")).collect::<Vec<_>>());
+                assert!(["1", "2"].map(Some).contains(&answer.value().as_deref()), "{answer:?}");
+                client.run("ROLLBACK");
+                // On either connection.
+                for _ in 0..2 {
+                    assert_eq!(other.pipeline(&run("s")).value().as_deref(), Some("1"), "{hint} {sets}");
+                    let mut newcomer = in_utc(address);
+                    newcomer.pipeline(&[parse("s", &text)]).expect("prepared");
+                    assert_eq!(
+                        newcomer.pipeline(&run("s")).value().as_deref(),
+                        Some("1"),
+                        "{hint} {sets}"
+                    );
+                    holder.run("BEGIN");
+                }
+                holder.run("ROLLBACK");
+            }
+        }
+    }
+    straight(postgres()).run("DROP TABLE read_again");
 }
