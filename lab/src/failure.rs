@@ -4,6 +4,14 @@
 
 use std::path::PathBuf;
 
+/// What it says, and what the server said, if it did.
+fn in_full(error: &tokio_postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
 /// No figures, and why.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -32,7 +40,7 @@ pub(crate) enum Failure {
     #[error("SQLite: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// PostgreSQL failed where it must not.
-    #[error("PostgreSQL: {0}")]
+    #[error("PostgreSQL: {}", in_full(.0))]
     Postgres(#[from] tokio_postgres::Error),
     /// MariaDB failed where it must not.
     #[error("MariaDB: {0}")]

@@ -87,7 +87,7 @@ impl Scenario for QueryCache {
         };
         let server = testbed::Postgres::builder()
             .folder_in(stage.folder)
-            .setting("max_connections", "1200")
+            .setting("max_connections", "1500")
             .setting("shared_preload_libraries", "pg_stat_statements")
             .start()?;
         let server = Rc::new(server);
