@@ -423,6 +423,7 @@ impl Server {
         let place = self.replies.next_place();
         if let Some(oldest) = self.prepared.add(statement.number(), place, PREPARED_MAX) {
             self.close(oldest);
+            self.prepared.set_place(statement.number(), self.replies.next_place());
         }
         server_name(statement.number())
     }

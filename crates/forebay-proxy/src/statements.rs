@@ -772,6 +772,13 @@ impl Prepared {
         self.by_number.get(&number).map(|known| known.place)
     }
 
+    /// It is prepared at this place.
+    pub(crate) fn set_place(&mut self, number: u64, place: u64) {
+        if let Some(known) = self.by_number.get_mut(&number) {
+            known.place = place;
+        }
+    }
+
     pub(crate) fn shape(&self, number: u64) -> Shape {
         self.by_number.get(&number).map_or(Shape::Unknown, |known| known.shape)
     }

@@ -131,7 +131,7 @@ fn everyone_has_what_he_prepared(address: SocketAddr, schema: &str, is_altered: 
     let begins = |twins: &mut Twins| {
         twins.ask(&[query(&format!("SET search_path = {schema}_one"))], "it begins");
     };
-    let mut all: Vec<Twins> = (0..CLIENTS).map(|_| Twins::new(address)).collect();
+    let mut all: Vec<Twins> = (0..CLIENTS).map(|_| Twins::new(address, "postgres")).collect();
     all.iter_mut().for_each(begins);
     let mut rows = 0;
     for round in 0..rounds {
@@ -158,7 +158,7 @@ fn everyone_has_what_he_prepared(address: SocketAddr, schema: &str, is_altered: 
             twins.ask(&[query("ROLLBACK")], "it has failed");
         }
         if random.random_bool(0.03) {
-            all[number] = Twins::new(address);
+            all[number] = Twins::new(address, "postgres");
             begins(&mut all[number]);
         }
     }

@@ -30,6 +30,8 @@ const SETTINGS: &[(&str, &[&str])] = &[
 ];
 const NAMES: &[&str] = &["", "a", "b", "c"];
 const CLIENTS: usize = 6;
+/// Of its own: where somebody makes a schema, the server reads once more what is prepared at that database.
+const DATABASE: &str = "reading";
 /// No more than this are inside of a transaction, with one connection more for all others.
 const INSIDE_MAX: usize = 2;
 
@@ -113,7 +115,7 @@ fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str, se
     println!("FOREBAY_READING_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let rounds = std::env::var("FOREBAY_READING_ROUNDS").map_or(1500, |rounds| rounds.parse().unwrap());
-    let mut all: Vec<Twins> = (0..CLIENTS).map(|_| Twins::new(address)).collect();
+    let mut all: Vec<Twins> = (0..CLIENTS).map(|_| Twins::new(address, DATABASE)).collect();
     let mut rows = 0;
     for round in 0..rounds {
         let inside = all.iter().filter(|twins| twins.is_inside).count();
@@ -130,7 +132,7 @@ fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str, se
         }
         // Outside all that it has set may be as at first.
         if random.random_bool(0.01) {
-            all[number] = Twins::new(address);
+            all[number] = Twins::new(address, DATABASE);
         }
     }
     assert!(rows > rounds / 10, "{rows} rows in {rounds} rounds");
@@ -143,10 +145,12 @@ fn seed() -> u64 {
 fn set_up() {
     static ONCE: Once = Once::new();
     let make = || {
-        straight(postgres()).run(
-        "CREATE TABLE IF NOT EXISTS reading_days (id int PRIMARY KEY, d date); \
-         INSERT INTO reading_days VALUES (2, '2020-01-02'), (3, '2020-02-01'), (4, '2020-02-01') ON CONFLICT DO NOTHING",
-    )
+        straight(postgres()).run(&format!("CREATE DATABASE {DATABASE}"));
+        let at_it = [("user", "postgres"), ("database", DATABASE)];
+        Client::connect_with(postgres().address(), &at_it).unwrap().run(
+            "CREATE TABLE reading_days (id int PRIMARY KEY, d date); \
+             INSERT INTO reading_days VALUES (2, '2020-01-02'), (3, '2020-02-01'), (4, '2020-02-01')",
+        )
     };
     ONCE.call_once(|| drop(make()));
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::at_once::told;
 use crate::client::Client;
-use crate::{at, postgres};
+use crate::postgres;
 
 /// A session through the proxy and one beside it.
 pub(crate) struct Twins {
@@ -15,10 +15,11 @@ pub(crate) struct Twins {
 }
 
 impl Twins {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(address: SocketAddr, database: &str) -> Self {
+        let of = |address| Client::connect_with(address, &[("user", "postgres"), ("database", database)]).unwrap();
         Self {
-            proxied: at(address),
-            straight: at(postgres().address()),
+            proxied: of(address),
+            straight: of(postgres().address()),
             is_inside: false,
             has_failed: false,
         }
