@@ -289,7 +289,7 @@ impl State {
                     }
                     if self.copying.execute(portal, place) || upsets {
                         // Whatever it does is told at once.
-                        frames::put(&mut server.output, b'H', &[]);
+                        server.hasten(place);
                     }
                 }
                 if tag == b'S' && !self.lent_names.is_empty() {

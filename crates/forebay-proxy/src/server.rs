@@ -353,10 +353,9 @@ impl Server {
 
     /// Asks what is in force now.
     pub(crate) fn ask_what_is_in_force(&mut self) {
-        let place = self.run(&reading::ask(), Some(Note::Reading));
-        // A Sync would end what has been begun, and tell of settings.
-        frames::put(&mut self.output, b'H', &[]);
-        if let Some(place) = place {
+        if let Some(place) = self.run(&reading::ask(), Some(Note::Reading)) {
+            // A Sync would end what has been begun, and tell of settings.
+            self.hasten(place);
             self.in_force = InForce::Asked(place);
         }
     }
@@ -408,14 +407,15 @@ impl Server {
         let number = statement.number();
         self.forget(number);
         let refused = self.prepare(statement);
-        let asked = Shape::Asked(self.replies.next_place());
-        self.prepared.set_shape(number, asked);
+        let place = self.replies.next_place();
+        self.prepared.set_shape(number, Shape::Asked(place));
         frames::put(&mut self.output, b'D', &[b"S", server_name(number).as_bytes(), &[0]]);
-        frames::put(&mut self.output, b'H', &[]);
         let note = Note::Proves {
             statement: Arc::clone(statement),
         };
-        [refused, self.replies.ask(Asked::Describe, true, Some(note))]
+        let also_refused = self.replies.ask(Asked::Describe, true, Some(note));
+        self.hasten(place);
+        [refused, also_refused]
     }
 
     /// Counts a statement among those that are prepared; the one that is used least goes where there are too many. Its name.

@@ -75,6 +75,8 @@ pub(crate) struct Statement {
 
 /// So many are kept of one.
 const ELSEWHERE_MAX: usize = 8;
+/// So many are known by one identity.
+const OF_OTHER_TYPES_MAX: usize = 8;
 
 /// By what statements are told apart that ask something else.
 #[derive(Debug, PartialEq, Eq)]
@@ -358,7 +360,8 @@ pub(crate) struct Statements {
 
 #[derive(Debug, Default)]
 struct Table {
-    by_identity: HashMap<Arc<Identity>, Weak<Statement>, foldhash::fast::RandomState>,
+    /// Whoever prepares one prepares the last of these; those before it have parameters of other types.
+    by_identity: HashMap<Arc<Identity>, Vec<Weak<Statement>>, foldhash::fast::RandomState>,
     last: u64,
     /// Of those that nobody has any more the table is cleared when it is as long as this.
     swept_at: usize,
@@ -417,15 +420,17 @@ impl Statements {
             schema_changes,
         });
         let mut table = self.table.lock();
-        if let Some(known) = table.by_identity.get(&identity).and_then(Weak::upgrade) {
+        let last = table.by_identity.get(&identity).and_then(|known| known.last());
+        if let Some(known) = last.and_then(Weak::upgrade) {
             return known;
         }
         if table.by_identity.len() >= table.swept_at.max(1024) {
-            table.by_identity.retain(|_, statement| statement.strong_count() > 0);
+            let has_any = |known: &mut Vec<Weak<Statement>>| known.iter().any(|one| one.strong_count() > 0);
+            table.by_identity.retain(|_, known| has_any(known));
             table.swept_at = table.by_identity.len() * 2;
         }
         let statement = table.make(&identity);
-        table.by_identity.insert(identity, Arc::downgrade(&statement));
+        table.by_identity.insert(identity, vec![Arc::downgrade(&statement)]);
         statement
     }
 
@@ -439,13 +444,29 @@ impl Statements {
     pub(crate) fn of_other_types(&self, statement: &Statement, types: &[u8]) -> Arc<Statement> {
         let identity = &statement.identity;
         let mut table = self.table.lock();
-        let known = table.by_identity.get(identity).and_then(Weak::upgrade);
-        if let Some(known) = known.filter(|known| known.number != statement.number && known.learn_types(types)) {
-            return known;
+        let mut known = table.by_identity.remove(identity).unwrap_or_default();
+        known.retain(|one| one.strong_count() > 0);
+        let has_them =
+            |other: Arc<Statement>| (other.number != statement.number && other.learn_types(types)).then_some(other);
+        let found = (0..known.len())
+            .rev()
+            .find_map(|at| known[at].upgrade().and_then(has_them).map(|other| (at, other)));
+        let other = match found {
+            Some((at, other)) => {
+                known.remove(at);
+                other
+            }
+            None => {
+                let other = table.make(identity);
+                other.learn_types(types);
+                other
+            }
+        };
+        if known.len() == OF_OTHER_TYPES_MAX {
+            known.remove(0);
         }
-        let other = table.make(identity);
-        other.learn_types(types);
-        table.by_identity.insert(Arc::clone(identity), Arc::downgrade(&other));
+        known.push(Arc::downgrade(&other));
+        table.by_identity.insert(Arc::clone(identity), known);
         other
     }
 
@@ -455,7 +476,9 @@ impl Statements {
     pub(crate) fn executed_by(&self, statement: &Statement, now: Reading) -> Arc<Statement> {
         let mut elsewhere = statement.elsewhere.lock();
         let is_it = |other: &Arc<Statement>| other.identity.executed_by.as_ref() == Some(&now);
+        let learn = |other: &Statement| statement.types_described().map(|types| other.learn_types(types));
         if let Some(known) = elsewhere.iter().find(|other| is_it(other)) {
+            learn(known);
             return Arc::clone(known);
         }
         let own = &statement.identity;
@@ -467,7 +490,7 @@ impl Statements {
             schema_changes: own.schema_changes,
         });
         let other = self.table.lock().make(&identity);
-        statement.types_described().map(|types| other.learn_types(types));
+        learn(&other);
         if elsewhere.len() == ELSEWHERE_MAX {
             elsewhere.remove(0);
         }
@@ -511,7 +534,7 @@ impl Statements {
     pub(crate) fn all(&self) -> Vec<(u64, usize, String)> {
         let known: Vec<Arc<Statement>> = {
             let table = self.table.lock();
-            table.by_identity.values().filter_map(Weak::upgrade).collect()
+            table.by_identity.values().flatten().filter_map(Weak::upgrade).collect()
         };
         let mut all: Vec<_> = known
             .iter()
@@ -529,12 +552,9 @@ impl Statements {
     /// Whoever prepares the same from now on prepares another one.
     pub(crate) fn retire(&self, statement: &Statement) {
         let mut table = self.table.lock();
-        if table
-            .by_identity
-            .get(&statement.identity)
-            .and_then(Weak::upgrade)
-            .is_some_and(|known| known.number == statement.number)
-        {
+        let known = table.by_identity.get(&statement.identity);
+        let last = known.and_then(|known| known.last()).and_then(Weak::upgrade);
+        if last.is_some_and(|last| last.number == statement.number) {
             table.by_identity.remove(&statement.identity);
         }
     }

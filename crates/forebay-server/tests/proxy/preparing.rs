@@ -3,15 +3,15 @@
 
 use std::net::SocketAddr;
 
+use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 
 use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
 use crate::crowd::until;
 use crate::memory::remembering;
 use crate::reload::Reloadable;
-use crate::twins::Twins;
+use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
 use crate::{at, postgres, proxy, straight};
 
 /// Of tables that are called alike in other schemas.
@@ -24,12 +24,9 @@ const TEXTS: &[&str] = &[
     "EXPLAIN (COSTS OFF) SELECT n FROM SCHEMA_t WHERE id = $1",
 ];
 const NAMES: &[&str] = &["a", "b", "c", "d"];
-const CLIENTS: usize = 6;
-/// No more than this are inside of a transaction, with one connection more for all others.
-const INSIDE_MAX: usize = 2;
 
 /// What a session asks up to a Sync, or as a query.
-fn group(random: &mut StdRng, is_inside: bool, may_begin: bool, schema: &str, hint: &str) -> Vec<Vec<u8>> {
+fn group(random: &mut StdRng, asking: Asking, schema: &str, hint: &str) -> Vec<Vec<u8>> {
     let one = |random: &mut StdRng, of: &[&'static str]| *of.choose(random).unwrap();
     let [name, other] = [(); 2].map(|()| one(random, NAMES));
     let text = format!("{hint}{}", one(random, TEXTS).replace("SCHEMA", schema));
@@ -39,7 +36,7 @@ fn group(random: &mut StdRng, is_inside: bool, may_begin: bool, schema: &str, hi
         1 => format!("SELECT set_config('search_path', '{schema}_{at}', true)"),
         _ => format!("SET LOCAL search_path = {schema}_{at}"),
     };
-    let ends = match is_inside {
+    let ends = match asking.is_inside {
         true => one(
             random,
             &[
@@ -51,7 +48,7 @@ fn group(random: &mut StdRng, is_inside: bool, may_begin: bool, schema: &str, hi
                 "ROLLBACK TO s",
             ],
         ),
-        false if may_begin => "BEGIN",
+        false if asking.may_begin => "BEGIN",
         false => "SELECT 1",
     };
     let as_group = |sql: &str| vec![parse("", sql), bind("", "", &[]), execute("", 0)];
@@ -113,10 +110,6 @@ fn alters(random: &mut StdRng, schema: &str) -> String {
 
 /// Whether tables are altered meanwhile, and what is asked is hinted so.
 fn everyone_has_what_he_prepared(address: SocketAddr, schema: &str, is_altered: bool, hint: &str) {
-    let seed = std::env::var("FOREBAY_PREPARING_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
-    println!("FOREBAY_PREPARING_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
-    let rounds = std::env::var("FOREBAY_PREPARING_ROUNDS").map_or(1500, |rounds| rounds.parse().unwrap());
     let mut server = straight(postgres());
     for (at, columns, values) in [
         ("one", "id int, n int", "1, 10"),
@@ -128,41 +121,22 @@ fn everyone_has_what_he_prepared(address: SocketAddr, schema: &str, is_altered: 
              CREATE TABLE {schema}_{at}.{schema}_t ({columns}); INSERT INTO {schema}_{at}.{schema}_t VALUES ({values})"
         ));
     }
-    let begins = |twins: &mut Twins| {
+    let make = || {
+        let mut twins = Twins::new(address, "postgres");
         twins.ask(&[query(&format!("SET search_path = {schema}_one"))], "it begins");
+        twins
     };
-    let mut all: Vec<Twins> = (0..CLIENTS).map(|_| Twins::new(address, "postgres")).collect();
-    all.iter_mut().for_each(begins);
-    let mut rows = 0;
-    for round in 0..rounds {
-        let inside = all.iter().filter(|twins| twins.is_inside).count();
-        if is_altered && inside == 0 && random.random_bool(0.1) {
-            let sql = alters(&mut random, schema);
+    in_turns("PREPARING", make, 3.0, |random, asking| {
+        if is_altered && asking.is_nobody_inside && random.random_bool(0.1) {
+            let sql = alters(random, schema);
             server.run(&sql);
         }
-        let number = random.random_range(0..CLIENTS);
-        let twins = &mut all[number];
         let groups = random.random_range(1..4).min(random.random_range(1..4));
-        let mut group = || group(&mut random, twins.is_inside, inside < INSIDE_MAX, schema, hint);
+        let mut group = || group(random, asking, schema, hint);
         let messages: Vec<_> = (0..groups).flat_map(|_| group()).collect();
         let words = messages.concat().escape_ascii().to_string();
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("{round} {number} inside {} {}", twins.is_inside, words);
-        }
-        let told = twins.ask(
-            &messages,
-            &format!("seed {seed}, round {round}, client {number}: {words}"),
-        );
-        rows += told.iter().filter(|told| told.starts_with('D')).count();
-        if told.last().is_some_and(|last| last == "Z E") && random.random_bool(0.5) {
-            twins.ask(&[query("ROLLBACK")], "it has failed");
-        }
-        if random.random_bool(0.03) {
-            all[number] = Twins::new(address, "postgres");
-            begins(&mut all[number]);
-        }
-    }
-    assert!(rows > rounds / 10, "{rows} rows in {rounds} rounds");
+        (messages, words)
+    });
 }
 
 #[test]

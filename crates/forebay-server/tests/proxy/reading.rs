@@ -4,13 +4,13 @@
 use std::net::SocketAddr;
 use std::sync::Once;
 
+use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 
 use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
 use crate::memory::remembering;
-use crate::twins::Twins;
+use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
 use crate::{postgres, proxy, straight};
 
 /// Each is read in several ways.
@@ -29,20 +29,11 @@ const SETTINGS: &[(&str, &[&str])] = &[
     ("standard_conforming_strings", &["on", "off"]),
 ];
 const NAMES: &[&str] = &["", "a", "b", "c"];
-const CLIENTS: usize = 6;
 /// Of its own: where somebody makes a schema, the server reads once more what is prepared at that database.
 const DATABASE: &str = "reading";
-/// No more than this are inside of a transaction, with one connection more for all others.
-const INSIDE_MAX: usize = 2;
 
 /// Some messages of a session that ends with a Sync or is a query, as words too.
-fn something(
-    random: &mut StdRng,
-    is_inside: bool,
-    may_begin: bool,
-    is_alone: bool,
-    hint: &str,
-) -> (Vec<Vec<u8>>, String) {
+fn something(random: &mut StdRng, asking: Asking, is_alone: bool, hint: &str) -> (Vec<Vec<u8>>, String) {
     let one = |random: &mut StdRng, of: &[&'static str]| *of.choose(random).unwrap();
     let name = one(random, NAMES);
     let text = format!("{hint}{}", one(random, TEXTS));
@@ -60,13 +51,13 @@ fn something(
         ),
         _ => format!("RESET {setting}"),
     };
-    let ends = match is_inside {
+    let ends = match asking.is_inside {
         true => one(
             random,
             &["COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "ROLLBACK TO s"],
         )
         .to_owned(),
-        false if may_begin => "BEGIN".to_owned(),
+        false if asking.may_begin => "BEGIN".to_owned(),
         false => "SELECT 1".to_owned(),
     };
     let as_group = |sql: &str| vec![parse("", sql), bind("", "", &[]), execute("", 0)];
@@ -111,35 +102,14 @@ fn something(
     (messages.into_iter().chain((!ends_itself).then(sync)).collect(), words)
 }
 
-fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str, seed: u64) {
-    println!("FOREBAY_READING_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
-    let rounds = std::env::var("FOREBAY_READING_ROUNDS").map_or(1500, |rounds| rounds.parse().unwrap());
-    let mut all: Vec<Twins> = (0..CLIENTS).map(|_| Twins::new(address, DATABASE)).collect();
-    let mut rows = 0;
-    for round in 0..rounds {
-        let inside = all.iter().filter(|twins| twins.is_inside).count();
-        let number = random.random_range(0..CLIENTS);
-        let twins = &mut all[number];
-        let (messages, words) = something(&mut random, twins.is_inside, inside < INSIDE_MAX, is_alone, hint);
-        let told = twins.ask(
-            &messages,
-            &format!("seed {seed}, round {round}, client {number}: {words}"),
-        );
-        rows += told.iter().filter(|told| told.starts_with('D')).count();
-        if told.last().is_some_and(|last| last == "Z E") && random.random_bool(0.5) {
-            twins.ask(&[query("ROLLBACK")], "it has failed");
-        }
-        // Outside all that it has set may be as at first.
-        if random.random_bool(0.01) {
-            all[number] = Twins::new(address, DATABASE);
-        }
-    }
-    assert!(rows > rounds / 10, "{rows} rows in {rounds} rounds");
-}
-
-fn seed() -> u64 {
-    std::env::var("FOREBAY_READING_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap())
+fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str) {
+    // Outside all that it has set may be as at first.
+    in_turns(
+        "READING",
+        || Twins::new(address, DATABASE),
+        1.0,
+        |random, asking| something(random, asking, is_alone, hint),
+    );
 }
 
 fn set_up() {
@@ -160,14 +130,14 @@ fn a_text_is_read_as_where_its_client_prepared_it() {
     set_up();
     let connections = (INSIDE_MAX + 1).to_string();
     let proxy = proxy(postgres(), &["--max-server-connections", &connections]);
-    everyone_reads_by_his_own(proxy.address(), false, "", seed());
+    everyone_reads_by_his_own(proxy.address(), false, "");
 }
 
 #[test]
 fn what_is_remembered_was_read_as_where_its_client_prepared_it() {
     set_up();
     let reloadable = remembering("invalidate = \"none\"\n");
-    everyone_reads_by_his_own(reloadable.proxy.address(), false, "/* ttl:3600 */ ", seed());
+    everyone_reads_by_his_own(reloadable.proxy.address(), false, "/* ttl:3600 */ ");
 }
 
 /// Where each client has a connection of its own, which others have behind it.
@@ -175,7 +145,7 @@ fn what_is_remembered_was_read_as_where_its_client_prepared_it() {
 fn who_has_the_connection_next_reads_by_his_own() {
     set_up();
     let proxy = proxy(postgres(), &["--max-server-connections", "8", "--pool-mode", "session"]);
-    everyone_reads_by_his_own(proxy.address(), true, "", seed());
+    everyone_reads_by_his_own(proxy.address(), true, "");
 }
 
 /// The server reads what is prepared once more behind any change of its tables, as one of their statistics is, by what is in force for whoever executes it then.

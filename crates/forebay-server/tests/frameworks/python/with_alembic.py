@@ -16,7 +16,8 @@ from alembic.migration import MigrationContext
 from checking import equal, make, url_for
 
 URL = url_for("postgresql+psycopg")
-FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="forebay-alembic-"))
+TEMPORARY = tempfile.TemporaryDirectory(prefix="forebay-alembic-")
+FOLDER = pathlib.Path(TEMPORARY.name)
 ENVIRONMENT = """
 from alembic import context
 import sqlalchemy as sa
