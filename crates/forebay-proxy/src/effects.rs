@@ -5,19 +5,21 @@
 //! what changes functions through the proxy, and from time to time. What a function does is read off its source; one whose source is
 //! not to be read leaves something, but for those of libraries that are known.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use forebay_sql::{
-    body_may_leave_something, definition_may_leave_something, leaving_by_name, mentioned, settings_named_in_body,
+    body_may_leave_something, definition_may_leave_something, is_read_by_settings, leaving_by_name,
+    may_ask_for_settings, mentioned, settings_named_in_body,
 };
 use parking_lot::Mutex;
 
 use crate::frames;
 use crate::leaves::Leaves;
+use crate::plans::HangOn;
 use crate::settings::quoted_text;
 
 /// What was made elsewhere is seen so much later at the latest.
@@ -30,7 +32,8 @@ const FAILED_FOR: Duration = Duration::from_secs(1);
 /// What is refused for that is asked again. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
 const ASK_FUNCTIONS: &str = "\
 SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
-SELECT CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN 'body' WHEN l.lanname IN ('c', 'internal') THEN 'library' ELSE 'opaque' END, \
+SELECT CASE p.provolatile WHEN 'i' THEN 'immutable ' ELSE '' END || \
+CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN 'body' WHEN l.lanname IN ('c', 'internal') THEN 'library' ELSE 'opaque' END, \
 p.proname, CASE WHEN l.lanname IN ('c', 'internal') THEN coalesce(p.probin, p.prosrc) \
 WHEN p.prosrc = '' THEN pg_get_functiondef(p.oid) ELSE p.prosrc END \
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND p.prokind <> 'a'";
@@ -144,6 +147,8 @@ pub(crate) struct Effects {
     has_source: AtomicBool,
     /// How often its tables were changed by clients, or may have been.
     schema_changes: AtomicU64,
+    /// What plans [hang on](Self::plans_hang_on), as a number.
+    plans_hang_on: AtomicU8,
 }
 
 #[derive(Debug, Default)]
@@ -193,6 +198,12 @@ impl Effects {
     pub(crate) fn suspects(&self) -> Option<Arc<Suspects>> {
         let has_source = self.has_source.load(Ordering::Acquire);
         has_source.then(|| Arc::clone(&self.seen.lock().suspects))
+    }
+
+    /// What the plans hang on that its server connections keep.
+    pub(crate) fn plans_hang_on(&self) -> HangOn {
+        let all = [HangOn::Folding, HangOn::Reading, HangOn::Anything];
+        all[usize::from(self.plans_hang_on.load(Ordering::Acquire))]
     }
 
     /// A text that was prepared at another of these numbers may read other columns than one that is prepared now.
@@ -249,6 +260,7 @@ impl Effects {
                 hash: 0,
             };
             self.has_source.store(true, Ordering::Release);
+            self.plans_hang_on.store(HangOn::Anything as u8, Ordering::Release);
             return;
         };
         let hash = hash_of(&rows);
@@ -260,6 +272,7 @@ impl Effects {
             }
         }
         let mut suspects = Suspects::of(&rows);
+        self.plans_hang_on.store(hang_on(&rows) as u8, Ordering::Release);
         let mut seen = self.seen.lock();
         suspects.generation = seen.suspects.generation + 1;
         self.has_source.store(suspects.has_source, Ordering::Release);
@@ -315,6 +328,8 @@ fn may_change_tables(tag: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct Row {
     kind: String,
+    /// It is a function that is declared so.
+    is_immutable: bool,
     name: Option<String>,
     text: String,
 }
@@ -334,7 +349,13 @@ impl Row {
             Some(Some(String::from_utf8_lossy(text).into_owned()))
         };
         let (kind, name, text) = (column()??, column()?, column()??);
-        Some(Self { kind, name, text })
+        let declared = kind.strip_prefix("immutable ");
+        Some(Self {
+            is_immutable: declared.is_some(),
+            kind: declared.map(str::to_owned).unwrap_or(kind),
+            name,
+            text,
+        })
     }
 }
 
@@ -349,6 +370,46 @@ fn hash_of(rows: &[Row]) -> u64 {
         }
         sum.wrapping_add(hasher.finish())
     })
+}
+
+/// What plans hang on where there are these functions.
+fn hang_on(rows: &[Row]) -> HangOn {
+    let functions: Vec<&Row> = rows
+        .iter()
+        .filter(|row| matches!(row.kind.as_str(), "body" | "opaque"))
+        .collect();
+    if functions.iter().any(|row| row.is_immutable) && is_immutable_by_word_alone(&functions) {
+        return HangOn::Anything;
+    }
+    match functions.iter().any(|row| is_read_by_settings(row.text.as_bytes())) {
+        true => HangOn::Reading,
+        false => HangOn::Folding,
+    }
+}
+
+/// Whether one that is declared immutable asks for what is set, or calls one that does, by whatever way.
+fn is_immutable_by_word_alone(functions: &[&Row]) -> bool {
+    let mentions: Vec<Vec<String>> = functions
+        .iter()
+        .map(|row| mentioned(&row.text).map(|(names, _)| names).unwrap_or_default())
+        .collect();
+    let mut asks: Vec<bool> = functions.iter().map(|row| may_ask_for_settings(&row.text)).collect();
+    loop {
+        if functions.iter().zip(&asks).any(|(row, asks)| row.is_immutable && *asks) {
+            return true;
+        }
+        let names: HashSet<String> = (functions.iter().zip(&asks))
+            .filter(|(_, asks)| **asks)
+            .filter_map(|(row, _)| row.name.as_ref().map(|name| name.to_lowercase()))
+            .collect();
+        let before = asks.iter().filter(|asks| **asks).count();
+        for (asks, mentions) in asks.iter_mut().zip(&mentions) {
+            *asks |= mentions.iter().any(|name| names.contains(name));
+        }
+        if asks.iter().filter(|asks| **asks).count() == before {
+            return false;
+        }
+    }
 }
 
 /// Something that a text sets off by its name, and what it sets off in turn.
@@ -494,6 +555,7 @@ mod tests {
     fn row(kind: &str, name: &str, text: &str) -> Row {
         Row {
             kind: kind.to_owned(),
+            is_immutable: false,
             name: (!name.is_empty()).then(|| name.to_owned()),
             text: text.to_owned(),
         }
@@ -546,6 +608,33 @@ mod tests {
         ] {
             assert_eq!(leaves(&suspects, text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_plans_hang_on_is_read_from_the_functions() {
+        let immutable = |name: &str, text: &str| Row {
+            is_immutable: true,
+            ..row("body", name, text)
+        };
+        let asks = row("body", "Tenant", "select current_setting('app.tenant')");
+        let calls = || immutable("mine", "select $1 = tenant()");
+        for (rows, hang_on_it) in [
+            (vec![], HangOn::Folding),
+            (vec![row("library", "l", "'x'")], HangOn::Folding),
+            (vec![row("body", "f", "select $1 + 1"), calls()], HangOn::Folding),
+            (
+                vec![row("body", "f", "begin return '01/02/2024'::date; end")],
+                HangOn::Reading,
+            ),
+            (vec![row("opaque", "f", "return 'a'")], HangOn::Reading),
+            (vec![immutable("f", "select lower('x')")], HangOn::Reading),
+            (vec![immutable("f", "select current_user")], HangOn::Anything),
+        ] {
+            assert_eq!(hang_on(&rows), hang_on_it, "{rows:?}");
+        }
+        assert_eq!(hang_on(&[asks]), HangOn::Reading);
+        let asks = row("body", "Tenant", "select current_setting('app.tenant')");
+        assert_eq!(hang_on(&[calls(), asks]), HangOn::Anything);
     }
 
     #[test]

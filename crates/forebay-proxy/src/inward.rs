@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use forebay_sql::is_read_by_settings;
+use forebay_sql::plans_nothing;
 
 use crate::client::Client;
 use crate::columns::Columns;
@@ -14,23 +14,17 @@ use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
 use crate::leaves::Leaves;
+use crate::plans::HangOn;
+use crate::pool::PoolMode;
 use crate::position;
 use crate::reading::{InForce, Reading};
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::{State, Upsetting};
 use crate::statements::{
-    Shape, Statement, Unnamed, asks_for_numbers, changed_name, deallocated, executed, may_change_tables,
-    may_end_a_transaction, may_set_reading, server_name, text_of,
+    Shape, Statement, Unnamed, asks_for_numbers, changed_name, deallocated, executed, is_read_by_settings,
+    may_change_tables, may_end_a_transaction, may_set_reading, server_name, text_of,
 };
-
-/// Whether the text has this word in it, which has small letters, or what looks like it.
-fn has_word(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
-}
-
-/// One of these is in every text that sets something for its transaction alone, and leaves nothing.
-const SETS_LOCALLY: [&[u8]; 2] = [b"local", b"set_config"];
 
 /// No types of parameters, as a Parse has them at its end, and a ParameterDescription.
 const NO_TYPES: [u8; 2] = [0; 2];
@@ -131,7 +125,8 @@ impl State {
                 let executed = executed(text);
                 let lent = executed.as_ref().and_then(|name| self.names.statement(name));
                 let is_read_by_settings = lent.is_some_and(|statement| statement.is_read_by_settings());
-                if self.waits_for_reading(is_read_by_settings, server) {
+                if self.query_waits_for_plans(Some(text), server) || self.waits_for_reading(is_read_by_settings, server)
+                {
                     return Ok(false);
                 }
                 if executed.as_ref().is_some_and(|name| self.is_undecided(name, server))
@@ -141,9 +136,9 @@ impl State {
                     return Ok(false);
                 }
                 let leaves = Leaves::of(text);
+                let mut changes_plans = HangOn::changed_behind(text, leaves.as_ref());
                 // What it sets for its transaction alone it does not leave.
-                let mut sets_reading =
-                    (leaves.is_some() || SETS_LOCALLY.iter().any(|word| has_word(text, word))) && may_set_reading(text);
+                let mut sets_reading = changes_plans.is_some() && may_set_reading(text);
                 sets_reading |= !server.in_force.is_settled() && may_end_a_transaction(text);
                 if let Some(leaves) = leaves {
                     if let Some(name) = deallocated(text)
@@ -168,6 +163,8 @@ impl State {
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
                     sets_reading = true;
+                    let also = Some(HangOn::changed_with(&leaves));
+                    changes_plans = changes_plans.into_iter().chain(also).min();
                 }
                 match frames::is_whole(message) {
                     true => self.watch_text(text),
@@ -177,16 +174,21 @@ impl State {
                 if sets_reading {
                     server.may_read_otherwise();
                 }
+                server.may_change_plans(changes_plans, may_end_a_transaction(text));
                 self.query(None, message, server);
                 if is_lent {
                     self.take_names_back(server);
                 }
             }
             b'F' => {
+                if self.query_waits_for_plans(None, server) {
+                    return Ok(false);
+                }
                 self.watch_anything();
                 self.is_suspect = true;
                 self.has_unnamed |= body.starts_with(&SET_CONFIG);
                 server.may_read_otherwise();
+                server.may_change_plans(Some(HangOn::Folding), false);
                 self.ask(server, Asked::Query, false, None);
                 server.output.extend_from_slice(message);
             }
@@ -283,6 +285,9 @@ impl State {
                     if sets_reading {
                         server.may_read_otherwise();
                     }
+                    if let Some(upsetting) = upsetting {
+                        server.may_change_plans(upsetting.changes_plans, true);
+                    }
                     let upsets = sets_reading || upsetting.is_some_and(|upsetting| upsetting.is_of_prepared);
                     if upsets {
                         self.upsetting_at = Some(place);
@@ -358,8 +363,8 @@ impl State {
         true
     }
 
-    /// A statement is about to run: what of it is to be looked for behind it. Whether what it sets off may set anything.
-    fn heed(&mut self, statement: &Statement, server: &mut Server) -> bool {
+    /// A statement is about to run: what of it is to be looked for behind it. What may be left by what it sets off.
+    fn heed(&mut self, statement: &Statement, server: &mut Server) -> Option<Arc<Leaves>> {
         if statement.asks_for_numbers() {
             self.ask_for_numbers(server);
         }
@@ -372,7 +377,7 @@ impl State {
         if let Some(leaves) = &set_off {
             self.suspect(leaves);
         }
-        set_off.is_some()
+        set_off
     }
 
     /// Behind the Sync that the server stopped at.
@@ -519,6 +524,10 @@ impl State {
             };
             statement = Some(executed);
         }
+        let text = statement.as_ref().map(|statement| text_of(statement.definition()));
+        if self.waits_for_plans(text, server) {
+            return Ok(false);
+        }
         if let Some(statement) = statement.as_ref().filter(|_| !name.is_empty())
             && self.waits_for_columns(name, statement, server)
         {
@@ -528,12 +537,19 @@ impl State {
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
         self.upsetting.retain(|upsetting| upsetting.portal != portal);
         if let Some(statement) = &statement {
+            let set_off = self.heed(statement, server);
+            let changes_plans = set_off.as_ref().map(|leaves| HangOn::changed_with(leaves));
             let upsetting = Upsetting {
                 portal: Bytes::copy_from_slice(portal),
                 is_of_prepared: statement.leaves().is_some() || statement.may_change_tables(),
-                sets_reading: self.heed(statement, server) || statement.may_set_reading(),
+                sets_reading: set_off.is_some() || statement.may_set_reading(),
+                changes_plans: changes_plans.into_iter().chain(statement.may_set_plans()).min(),
             };
-            if upsetting.is_of_prepared || upsetting.sets_reading || statement.may_end_a_transaction() {
+            if upsetting.is_of_prepared
+                || upsetting.sets_reading
+                || upsetting.changes_plans.is_some()
+                || statement.may_end_a_transaction()
+            {
                 self.upsetting.push(upsetting);
             }
         }
@@ -697,6 +713,37 @@ impl State {
             server.ask_what_is_in_force();
         }
         !has_failed
+    }
+
+    /// Whether a query has to wait until plans of before are discarded: what is asked of the proxy's own is answered before it, as an error would have it passed over.
+    fn query_waits_for_plans(&self, text: Option<&[u8]>, server: &mut Server) -> bool {
+        if self.waits_for_plans(text, server) {
+            return true;
+        }
+        let Some(place) = server.discards_at() else {
+            return false;
+        };
+        server.hasten(place);
+        true
+    }
+
+    /// Whether what is planned next has to wait until it can be asked that plans of before are discarded, as something has been set since.
+    fn waits_for_plans(&self, text: Option<&[u8]>, server: &mut Server) -> bool {
+        // Who has a connection to himself has his own plans there, as straight.
+        if self.mode == PoolMode::Session || !server.has_stale_plans() || server.replies.is_skipping() {
+            return false;
+        }
+        // Where that has failed nothing is planned.
+        let has_failed = server.status == b'E' && server.replies.is_told_all();
+        let text = text.map(std::str::from_utf8).and_then(Result::ok);
+        if has_failed || text.is_some_and(plans_nothing) {
+            return false;
+        }
+        if server.replies.is_telling() {
+            return true;
+        }
+        server.discard_plans();
+        false
     }
 
     /// Whether what is asked of a statement has to wait until it is known which columns it has here.

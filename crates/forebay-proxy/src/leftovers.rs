@@ -80,6 +80,14 @@ pub(crate) fn columns(body: &[u8]) -> Option<(Option<&str>, Option<&str>)> {
     rest.is_empty().then_some((name, value))
 }
 
+/// A row of one column that is not NULL, behind its head.
+pub(crate) fn value(body: &[u8]) -> Option<&str> {
+    match column(body.strip_prefix(&[0, 1])?)? {
+        (value, []) => value,
+        _ => None,
+    }
+}
+
 fn column(bytes: &[u8]) -> Option<(Option<&str>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {

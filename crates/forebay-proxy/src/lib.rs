@@ -41,6 +41,7 @@ mod memory;
 mod numbers;
 mod outward;
 mod places;
+mod plans;
 pub mod pool;
 mod position;
 mod reach;

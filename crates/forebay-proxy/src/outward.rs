@@ -120,10 +120,8 @@ impl State {
                 b'D' if self.is_asking && !is_visible => {
                     self.leftovers.take(&bytes[..here], self.pool.user(), server.is_used_up);
                 }
-                b'D' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Reading)) => {
-                    if let Some((Some(name), Some(value))) = leftovers::columns(&bytes[HEADER_BYTES..here]) {
-                        self.read_by.set(name, value);
-                    }
+                b'D' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Reading { .. })) => {
+                    self.shown = leftovers::value(&bytes[HEADER_BYTES..here]).map(str::to_owned);
                 }
                 b'D' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Effects)) => {
                     if let (Some(learnt), Some(row)) = (&mut self.learnt, Row::read(&bytes[..here])) {
@@ -231,10 +229,16 @@ impl State {
                 }
                 Some(Note::Leftovers) => self.settle_up(server),
                 Some(Note::Effects) => self.learn(server),
-                Some(Note::Reading) => {
+                Some(Note::Reading { name }) => {
+                    if let Some(value) = self.shown.take() {
+                        self.read_by.set(name, &value);
+                    }
+                }
+                Some(Note::Read) => {
                     let reading = Reading::of(std::mem::take(&mut self.read_by));
                     server.in_force = InForce::Known(reading);
                 }
+                Some(Note::Discarded) => server.plans.are_discarded(),
                 Some(Note::Named { name, place, .. }) => self.names.decided(&name, (self.lease, place)),
                 Some(Note::Queried { place, deallocated, .. }) => {
                     let at = (self.lease, place);

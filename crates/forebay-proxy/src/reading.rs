@@ -33,12 +33,14 @@ impl InForce {
     }
 }
 
-/// Asks for all of them: rows of two columns.
-pub(crate) fn ask() -> String {
-    format!(
-        "SELECT name, setting FROM pg_catalog.pg_settings WHERE {}",
-        is_one_of_them()
-    )
+/// Whether it is the one that is asked for last.
+pub(crate) fn is_last(name: &str) -> bool {
+    READING.last() == Some(&name)
+}
+
+/// Asks for each of them, by its name: a row of one column. What only shows is anybody's right, and takes no snapshot for the transaction.
+pub(crate) fn ask() -> impl Iterator<Item = (&'static str, String)> {
+    READING.into_iter().map(|name| (name, format!("SHOW {name}")))
 }
 
 fn is_one_of_them() -> String {

@@ -22,6 +22,7 @@ use crate::deadlines::At;
 use crate::frames;
 use crate::lent::Lent;
 use crate::places::{OfKind, Place};
+use crate::plans::{HangOn, Plans};
 use crate::reading::{self, InForce};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
@@ -69,8 +70,12 @@ pub(crate) enum Note {
     Leftovers,
     /// What of the database's own leaves something was asked.
     Effects,
-    /// By what settings texts are read was asked.
-    Reading,
+    /// One of the settings by which texts are read was asked.
+    Reading { name: &'static str },
+    /// All of them were.
+    Read,
+    /// Plans are discarded.
+    Discarded,
 }
 
 impl Note {
@@ -130,6 +135,8 @@ impl Shown {
     }
 }
 
+const DISCARD_PLANS: &str = "DISCARD PLANS;";
+
 /// A server connection.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -149,6 +156,8 @@ pub(crate) struct Server {
     pub(crate) in_force: InForce,
     /// Something may have set it since the last transaction was over, or what is left of it was asked.
     pub(crate) has_moved: bool,
+    /// Those that it keeps.
+    pub(crate) plans: Plans,
     pub(crate) reported: Arc<Reported>,
     /// What it said when it was new.
     pub(crate) welcome: Welcome,
@@ -212,6 +221,7 @@ impl Server {
             settings: Arc::default(),
             in_force: InForce::Settled,
             has_moved: false,
+            plans: Plans::default(),
             welcome: Welcome {
                 reported: Arc::clone(&reported),
                 notices: parts.greeting.freeze(),
@@ -318,13 +328,13 @@ impl Server {
             // In a transaction that has failed, where nothing can be prepared, either.
             InForce::Moved | InForce::Asked(_) => return None,
         };
-        self.run(&statement.set_reading(), None);
+        self.run(&statement.set_reading(), None, None);
         Some(back)
     }
 
     pub(crate) fn read_again(&mut self, back: Option<String>) {
         if let Some(back) = back {
-            self.run(&back, None);
+            self.run(&back, None, None);
         }
     }
 
@@ -342,6 +352,7 @@ impl Server {
             self.in_force = InForce::Moved;
         }
         self.has_moved &= !is_over;
+        self.plans.may_be_set_back();
     }
 
     /// What the session has set is known, if nothing was asked since that may set more.
@@ -353,36 +364,91 @@ impl Server {
 
     /// Asks what is in force now.
     pub(crate) fn ask_what_is_in_force(&mut self) {
-        if let Some(place) = self.run(&reading::ask(), Some(Note::Reading)) {
+        let mut place = None;
+        for (name, text) in reading::ask() {
+            let then = reading::is_last(name).then_some(Note::Read);
+            place = self.run(&text, Some(Note::Reading { name }), then);
+        }
+        if let Some(place) = place {
             // A Sync would end what has been begun, and tell of settings.
             self.hasten(place);
             self.in_force = InForce::Asked(place);
         }
     }
 
-    /// Runs a text of our own in the transaction that is open, whatever it is. The place of its answer, if there is one.
-    fn run(&mut self, text: &str, note: Option<Note>) -> Option<u64> {
-        let name = own_name();
-        frames::put(
-            &mut self.output,
-            b'P',
-            &[name.as_bytes(), &[0], text.as_bytes(), &[0, 0, 0]],
-        );
-        let mut refused = self.replies.ask(Asked::Parse, true, None).is_some();
-        frames::put(
-            &mut self.output,
-            b'B',
-            &[name.as_bytes(), &[0], name.as_bytes(), &[0; 7]],
-        );
-        refused |= self.replies.ask(Asked::Bind, true, None).is_some();
-        let place = self.replies.next_place();
-        frames::put(&mut self.output, b'E', &[name.as_bytes(), &[0; 5]]);
-        refused |= self.replies.ask(Asked::Execute, true, note).is_some();
-        for kind in [b"P", b"S"] {
-            frames::put(&mut self.output, b'C', &[kind, name.as_bytes(), &[0]]);
-            refused |= self.replies.ask(Asked::Close, true, None).is_some();
+    /// A session begins that has set these, where plans hang on this: the text that discards those that are not its own, if there are any.
+    pub(crate) fn begin_plans(&mut self, hang_on: HangOn, settings: &Arc<Settings>) -> &'static str {
+        match self.plans.begin(hang_on, settings) {
+            true => {
+                self.forget_stand_ins();
+                DISCARD_PLANS
+            }
+            false => "",
         }
-        (!refused).then_some(place)
+    }
+
+    /// What is asked next may change what plans hang on, if it is not passed over, or end the transaction that was changed for.
+    pub(crate) fn may_change_plans(&mut self, changed: Option<HangOn>, may_end_a_transaction: bool) {
+        if self.replies.is_skipping() {
+            return;
+        }
+        if let Some(changed) = changed {
+            self.plans.may_change(changed);
+        }
+        if may_end_a_transaction {
+            self.plans.may_be_set_back();
+        }
+    }
+
+    /// Whether plans that it keeps are of what was set before something was set.
+    pub(crate) fn has_stale_plans(&self) -> bool {
+        self.plans.are_stale(|place| self.replies.is_awaited(place))
+    }
+
+    /// Where that was asked which discards them, if it is not answered.
+    pub(crate) fn discards_at(&self) -> Option<u64> {
+        self.plans.discards_at().filter(|place| self.replies.is_awaited(*place))
+    }
+
+    /// Discards all plans, inside of a transaction too.
+    pub(crate) fn discard_plans(&mut self) {
+        self.forget_stand_ins();
+        if let Some(place) = self.run(DISCARD_PLANS, None, Some(Note::Discarded)) {
+            self.plans.discard(place);
+        }
+    }
+
+    /// With its plans the server also forgets how it has read what they were made of, and reads that by what is set when it is executed next: what is executed under
+    /// other settings than it is to be read by is prepared anew.
+    fn forget_stand_ins(&mut self) {
+        for number in self.prepared.stand_ins() {
+            self.forget(number);
+        }
+    }
+
+    /// Runs a text of our own in the transaction that is open, whatever it is; the notes are of what it answers, and of when it is done. The place of
+    /// that, if it is.
+    fn run(&mut self, text: &str, note: Option<Note>, then: Option<Note>) -> Option<u64> {
+        let name = own_name();
+        let name = name.as_bytes();
+        // One that failed before it was closed is there yet.
+        let before: &[&[u8]] = &[b"S", name, &[0]];
+        let all: [(u8, &[&[u8]], _, _); 6] = [
+            (b'C', before, Asked::Close, None),
+            (b'P', &[name, &[0], text.as_bytes(), &[0, 0, 0]], Asked::Parse, None),
+            (b'B', &[name, &[0], name, &[0; 7]], Asked::Bind, None),
+            (b'E', &[name, &[0; 5]], Asked::Execute, note),
+            (b'C', &[b"P", name, &[0]], Asked::Close, None),
+            (b'C', before, Asked::Close, then),
+        ];
+        let is_refused = self.replies.is_skipping();
+        let mut place = 0;
+        for (tag, parts, asked, note) in all {
+            place = self.replies.next_place();
+            frames::put(&mut self.output, tag, parts);
+            let _ = self.replies.ask(asked, true, note);
+        }
+        (!is_refused).then_some(place)
     }
 
     /// It is prepared anew when it is asked for next: one that has other columns keeps them, as it is there.
@@ -421,7 +487,7 @@ impl Server {
     /// Counts a statement among those that are prepared; the one that is used least goes where there are too many. Its name.
     pub(crate) fn make_room(&mut self, statement: &Statement) -> String {
         let place = self.replies.next_place();
-        if let Some(oldest) = self.prepared.add(statement.number(), place, PREPARED_MAX) {
+        if let Some(oldest) = self.prepared.add(statement, place, PREPARED_MAX) {
             self.close(oldest);
             self.prepared.set_place(statement.number(), self.replies.next_place());
         }

@@ -32,6 +32,7 @@ use crate::last_answer::LastAnswer;
 use crate::leftovers::Leftovers;
 use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
+use crate::plans::Plans;
 use crate::pool::PoolMode;
 use crate::reading::InForce;
 use crate::refusal::Refusal;
@@ -217,6 +218,7 @@ impl Session {
             lent_names: Vec::new(),
             deallocating: Vec::new(),
             upsetting: Vec::new(),
+            shown: None,
             read_by: Settings::default(),
             bound: VecDeque::new(),
             proven: None,
@@ -622,6 +624,7 @@ impl Session {
         let is_done = matches!(tokio::time::timeout(DISCARDED_WITHIN, discarded).await, Ok(Ok(())));
         server.settings = Arc::default();
         server.in_force = InForce::Settled;
+        server.plans = Plans::default();
         server.prepared.keep_the_unnamed();
         is_done
     }

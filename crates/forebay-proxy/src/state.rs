@@ -21,6 +21,7 @@ use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
 use crate::memory::watch::Watch;
 use crate::numbers::Numbers;
+use crate::plans::HangOn;
 use crate::pool::{Pool, PoolMode};
 use crate::reading::InForce;
 use crate::replies::Asked;
@@ -60,6 +61,8 @@ pub(crate) struct Upsetting {
     pub(crate) is_of_prepared: bool,
     /// Texts may be read otherwise behind it.
     pub(crate) sets_reading: bool,
+    /// Plans that hang on this may be of something else behind it.
+    pub(crate) changes_plans: Option<HangOn>,
 }
 
 /// What is the client's own, wherever it runs.
@@ -95,7 +98,8 @@ pub(crate) struct State {
     /// What is left was asked, and the answer is coming.
     pub(crate) is_asking: bool,
     pub(crate) leftovers: Leftovers,
-    /// Rows of what texts are read by.
+    /// A row of what texts are read by, and those before it.
+    pub(crate) shown: Option<String>,
     pub(crate) read_by: Settings,
     /// How often there was no answer, one after the other.
     pub(crate) asked_in_vain: usize,
@@ -197,6 +201,7 @@ impl State {
                 self.has_own_numbers = true;
             }
         }
+        change += server.begin_plans(self.pool.effects.plans_hang_on(), &self.settings);
         if !Arc::ptr_eq(&server.settings, &self.settings) {
             change += &server.settings.change_to(&self.settings);
         }
@@ -413,10 +418,11 @@ impl State {
             }
             Some(Note::Prepared { number }) => server.prepared.remove(number),
             Some(Note::Evicted { number }) => server.prepared.put_back(number),
-            Some(Note::Reading) => server.in_force = InForce::Moved,
+            Some(Note::Reading { .. } | Note::Read) => server.in_force = InForce::Moved,
             Some(Note::Proves { statement, .. }) => server.prepared.set_shape(statement.number(), Shape::Unknown),
             Some(
                 Note::Set
+                | Note::Discarded
                 | Note::Leftovers
                 | Note::Effects
                 | Note::Uses { .. }

@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use bytes::Bytes;
 use forebay_sql::{
-    Caller, Dialect, Hints, Verb, deallocates, describes_nothing, executes, hints_and_caller, is_read_by_settings,
-    may_make_tables, mentions_a_moment, names_a_moment, verb, without_comments,
+    Caller, Dialect, Hints, Verb, deallocates, describes_nothing, executes, hints_and_caller, may_make_tables,
+    mentions_a_moment, names_a_moment, plans_nothing, verb, without_comments,
 };
 use parking_lot::Mutex;
 
@@ -20,6 +20,7 @@ use crate::effects::Suspects;
 use crate::figures::{Counting, Top};
 use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
+use crate::plans::HangOn;
 use crate::reading::{self, InForce, Reading, are_alike};
 use crate::settings::Settings;
 use crate::sharing::plan::Plan;
@@ -56,6 +57,8 @@ pub(crate) struct Statement {
     is_read_by_settings: bool,
     /// Texts may be read otherwise behind it.
     may_set_reading: bool,
+    /// What plans hang on that it may set.
+    may_set_plans: Option<HangOn>,
     may_change_tables: bool,
     may_make_tables: bool,
     /// The server looks whether it has other columns than it was prepared with; what calls another statement by its name, or a cursor, may have any.
@@ -121,6 +124,12 @@ pub(crate) fn may_change_tables(text: &[u8]) -> bool {
 /// Whether the text may end its transaction, or have begun one: it does something else than to read and change rows, or more than one thing.
 pub(crate) fn may_end_a_transaction(text: &[u8]) -> bool {
     text.contains(&b';') || std::str::from_utf8(text).map_or(true, |text| verb(Dialect::Postgres, text) == Verb::Other)
+}
+
+/// Whether by what settings a text is prepared makes a difference. What is not planned has its constants read when it is executed.
+pub(crate) fn is_read_by_settings(text: &[u8]) -> bool {
+    let is_nothing_but_words = || !text.contains(&b'\\') && std::str::from_utf8(text).is_ok_and(plans_nothing);
+    forebay_sql::is_read_by_settings(text) && !is_nothing_but_words()
 }
 
 /// Whether texts may be read otherwise behind this one.
@@ -309,6 +318,11 @@ impl Statement {
         self.may_set_reading
     }
 
+    /// What plans hang on that it may set.
+    pub(crate) fn may_set_plans(&self) -> Option<HangOn> {
+        self.may_set_plans
+    }
+
     /// Whether it was prepared after so many changes of tables.
     pub(crate) fn is_of(&self, schema_changes: u64) -> bool {
         self.identity.schema_changes == schema_changes
@@ -372,10 +386,12 @@ impl Table {
         self.last += 1;
         let text = text_of(&identity.definition);
         let (hints, caller) = hints_of(text);
+        let leaves = Leaves::of(text);
         Arc::new(Statement {
             identity: Arc::clone(identity),
             number: self.last,
-            leaves: Leaves::of(text),
+            may_set_plans: HangOn::changed_behind(text, leaves.as_ref()),
+            leaves,
             set_off: Mutex::new(None),
             deallocates: deallocated(text),
             describes_nothing: zero_terminated(&identity.definition).is_some_and(|(_, types)| types == [0, 0])
@@ -707,16 +723,19 @@ struct Use {
     used: u64,
     /// Where in the order of answers it was prepared.
     place: u64,
+    /// It is executed for another.
+    stands_in: bool,
     /// Its parameters are of the types that were told.
     is_typed: bool,
     shape: Shape,
 }
 
 impl Use {
-    fn new(used: u64, place: u64) -> Self {
+    fn new(used: u64, place: u64, stands_in: bool) -> Self {
         Self {
             used,
             place,
+            stands_in,
             is_typed: false,
             shape: Shape::Unknown,
         }
@@ -851,10 +870,10 @@ impl Prepared {
     }
 
     /// It is being prepared. The number of one that has to go, where there are more than `max`.
-    pub(crate) fn add(&mut self, number: u64, place: u64, max: usize) -> Option<u64> {
+    pub(crate) fn add(&mut self, statement: &Statement, place: u64, max: usize) -> Option<u64> {
         self.clock += 1;
-        let used = self.clock;
-        self.by_number.insert(number, Use::new(used, place));
+        let used = Use::new(self.clock, place, statement.stands_for_another());
+        self.by_number.insert(statement.number, used);
         if self.by_number.len() <= max {
             return None;
         }
@@ -869,7 +888,13 @@ impl Prepared {
 
     /// It is there after all.
     pub(crate) fn put_back(&mut self, number: u64) {
-        self.by_number.insert(number, Use::new(0, 0));
+        self.by_number.insert(number, Use::new(0, 0, true));
+    }
+
+    /// Those that are executed for another, or may be.
+    pub(crate) fn stand_ins(&self) -> Vec<u64> {
+        let stand_ins = self.by_number.iter().filter(|(_, known)| known.stands_in);
+        stand_ins.map(|(number, _)| *number).collect()
     }
 
     pub(crate) fn remove(&mut self, number: u64) {

@@ -55,6 +55,8 @@ mod metrics;
 mod neighbours;
 #[path = "proxy/options.rs"]
 mod options;
+#[path = "proxy/plans.rs"]
+mod plans;
 #[path = "proxy/preparing.rs"]
 mod preparing;
 #[path = "proxy/reading.rs"]

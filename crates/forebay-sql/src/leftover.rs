@@ -6,6 +6,7 @@
 
 use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer, Token};
+use super::reading::of_reading_or_folding;
 
 /// Statements that leave nothing, but for what [`WATCHED`] shows.
 const HARMLESS: [&str; 36] = [
@@ -175,8 +176,8 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
     Lexer::new(Dialect::Postgres, sql).collect::<Result<_, _>>().ok()
 }
 
-/// The settings of the user's own (`app.tenant`: two parts) that the text may set, which no view of PostgreSQL's shows. None where it may
-/// set one whose name does not stand in it.
+/// The settings of the user's own (`app.tenant`: two parts) that the text may set, which no view of PostgreSQL's shows, and those by which texts are read or
+/// planned. None where it may set one whose name does not stand in it.
 pub fn settings_named(sql: &str) -> Option<Vec<String>> {
     let tokens = tokens(sql)?;
     let mut named = Vec::new();
@@ -194,8 +195,10 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
                 }
                 whole.push('.');
             }
-            if whole.contains('.') {
-                named.push(whole);
+            match of_reading_or_folding(&whole) {
+                Some(name) => named.push(name.to_owned()),
+                None if whole.contains('.') => named.push(whole),
+                None => {}
             }
         } else if names_one_of(token, &RUNS_A_TEXT) || names_one_of(token, &UNSEEN) {
             return None;
@@ -389,6 +392,10 @@ mod tests {
                 Some(vec!["a.b", "it's"]),
             ),
             ("set work_mem = '1MB'; update t set a.b = 1", Some(vec!["a.b"])),
+            (
+                "set local time zone 'UTC'; set bytea_output = 'hex'",
+                Some(vec!["TimeZone", "bytea_output"]),
+            ),
             (
                 "set \"app.who\" = 'x'; set a.b.c = 1; set \"a.b\".\"C\" = 1",
                 Some(vec!["app.who", "a.b.c", "a.b.C"]),

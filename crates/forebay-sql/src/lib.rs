@@ -49,7 +49,9 @@ pub use making::{may_change_tables, may_make_tables};
 pub use moment::{mentions_a_moment, names_a_moment};
 pub use normal::{normal, without_comments};
 pub use point::{Compared, Literal, Point, With, literals, point};
-pub use reading::{READING, is_read_by_settings, may_set_reading};
+pub use reading::{
+    FOLDING, READING, is_read_by_settings, may_ask_for_settings, may_set_folding, may_set_reading, plans_nothing,
+};
 pub use restricted::{Restricted, Restriction, To, restricted};
 pub use role::{Role, role};
 pub use row::{Row, row, rows};

@@ -1,7 +1,8 @@
-//! Reading: by which settings PostgreSQL reads a text, and which texts may set them.
+//! Reading: by which settings PostgreSQL reads a text and plans it, and which texts may set them.
 //!
-//! Promises: a text that is not [read by settings](is_read_by_settings) is read alike whatever they are; one that [sets none of them](may_set_reading) leaves them
-//! as they are, but for what a user's own function does, and for the end of a transaction that has set them. Where it cannot be read for certain it may do either.
+//! Promises: a text that is not [read by settings](is_read_by_settings) is read alike whatever they are; one that sets none of those [by which texts are
+//! read](may_set_reading) or [folded](may_set_folding) leaves them as they are, but for what a user's own function does, and for the end of a transaction that has
+//! set them. Where it cannot be read for certain it may do either.
 
 use super::dialect::Dialect;
 use super::leftover::{RUNS_A_TEXT, is_one_of, name, string};
@@ -22,6 +23,15 @@ pub const READING: [&str; 11] = [
     "xmloption",
 ];
 
+/// By these a plan folds what hangs on nothing else: PostgreSQL declares the functions that ask for them immutable (`byteaout`, `float8out`, `interval_out`,
+/// `quote_ident`).
+pub const FOLDING: [&str; 4] = [
+    "IntervalStyle",
+    "bytea_output",
+    "extra_float_digits",
+    "quote_all_identifiers",
+];
+
 /// Whether the text has something that is read by them: a string, a letter beyond ASCII, NULL.
 #[must_use]
 pub fn is_read_by_settings(text: &[u8]) -> bool {
@@ -33,6 +43,16 @@ pub fn is_read_by_settings(text: &[u8]) -> bool {
 /// Whether texts may be read otherwise behind this one.
 #[must_use]
 pub fn may_set_reading(sql: &str) -> bool {
+    may_set(sql, &READING)
+}
+
+/// Whether texts may be folded otherwise behind this one.
+#[must_use]
+pub fn may_set_folding(sql: &str) -> bool {
+    may_set(sql, &FOLDING)
+}
+
+fn may_set(sql: &str, settings: &[&str]) -> bool {
     // Read in two ways, by one of them.
     if sql.contains('\\') {
         let mut words = sql.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
@@ -53,7 +73,7 @@ pub fn may_set_reading(sql: &str) -> bool {
         if token.is_symbol(";") {
             begins = true;
         } else if is_first && is_one_of(token, &["RESET", "SET"]) {
-            if sets_reading(rest) {
+            if sets_one_of(rest, settings) {
                 return true;
             }
         } else if is_first && is_one_of(token, &["CALL", "DISCARD", "DO"]) {
@@ -63,7 +83,7 @@ pub fn may_set_reading(sql: &str) -> bool {
                 [open, text, comma, ..] if open.is_symbol("(") && comma.is_symbol(",") => string(text),
                 _ => None,
             };
-            if named.is_none_or(|named| is_reading(&named)) {
+            if named.is_none_or(|named| is_among(&named, settings)) {
                 return true;
             }
         } else if name(token).is_some_and(|name| SETTING.contains(&&*name) || RUNS_A_TEXT.contains(&&*name)) {
@@ -73,23 +93,99 @@ pub fn may_set_reading(sql: &str) -> bool {
     false
 }
 
+/// Whether the server plans nothing for the text, and takes no snapshot for it: one statement, which sets, shows, begins, locks, fetches or ends something
+/// (`PlannedStmtRequiresSnapshot` in its `pquery.c`).
+#[must_use]
+pub fn plans_nothing(sql: &str) -> bool {
+    let mut tokens = Lexer::new(Dialect::Postgres, sql).map_while(Result::ok);
+    let begins = tokens.next().is_none_or(|first| is_one_of(&first, &PLANNING_NOTHING));
+    begins
+        && tokens
+            .skip_while(|token| !token.is_symbol(";"))
+            .all(|token| token.is_symbol(";"))
+}
+
+const PLANNING_NOTHING: [&str; 21] = [
+    "ABORT",
+    "BEGIN",
+    "CHECKPOINT",
+    "CLOSE",
+    "COMMIT",
+    "DEALLOCATE",
+    "DISCARD",
+    "END",
+    "FETCH",
+    "LISTEN",
+    "LOCK",
+    "MOVE",
+    "NOTIFY",
+    "RELEASE",
+    "RESET",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SET",
+    "SHOW",
+    "START",
+    "UNLISTEN",
+];
+
 /// Words of what may set anything, wherever they stand.
 const SETTING: [&str; 2] = ["execute", "pg_settings"];
 
-/// Whether what is behind `SET` or `RESET` is one of them, by whatever name.
-fn sets_reading(tokens: &[Token<'_>]) -> bool {
+/// Whether what is behind `SET` or `RESET` is one of these, by whatever name.
+fn sets_one_of(tokens: &[Token<'_>], settings: &[&str]) -> bool {
     let skipped = usize::from(
         tokens
             .first()
             .is_some_and(|next| is_one_of(next, &["LOCAL", "SESSION"])),
     );
     let Some(what) = tokens.get(skipped) else { return true };
-    is_one_of(what, &["ALL", "NAMES", "TIME", "XML"]) || name(what).is_none_or(|name| is_reading(&name))
+    what.is_word("ALL") || name(what).is_none_or(|name| is_among(spelt_out(&name), settings))
 }
 
-fn is_reading(called: &str) -> bool {
-    READING.iter().any(|name| name.eq_ignore_ascii_case(called))
+/// The setting that `SET` has another word for.
+fn spelt_out(word: &str) -> &str {
+    match word.to_ascii_lowercase().as_str() {
+        "names" => "client_encoding",
+        "time" => "TimeZone",
+        "xml" => "xmloption",
+        _ => word,
+    }
 }
+
+fn is_among(called: &str, settings: &[&str]) -> bool {
+    settings.iter().any(|name| name.eq_ignore_ascii_case(called))
+}
+
+/// The one of those by which texts are read or folded that is called so behind `SET`.
+pub(super) fn of_reading_or_folding(called: &str) -> Option<&str> {
+    let name = spelt_out(called);
+    (is_among(name, &READING) || is_among(name, &FOLDING)).then_some(name)
+}
+
+/// Whether the body of a function may ask for what is set in its session, or who runs it: by itself, not by what it calls.
+#[must_use]
+pub fn may_ask_for_settings(body: &str) -> bool {
+    let Ok(tokens) = Lexer::new(Dialect::Postgres, body).collect::<Result<Vec<_>, _>>() else {
+        return true;
+    };
+    let asks = |token: &Token<'_>| {
+        is_one_of(token, &["SHOW", "USER"]) || name(token).is_some_and(|name| ASKING.contains(&&*name))
+    };
+    tokens.iter().any(asks)
+}
+
+const ASKING: [&str; 9] = [
+    "current_role",
+    "current_schema",
+    "current_schemas",
+    "current_setting",
+    "current_user",
+    "execute",
+    "pg_settings",
+    "session_user",
+    "system_user",
+];
 
 #[cfg(test)]
 mod tests {
@@ -113,6 +209,59 @@ mod tests {
             "SELECT é",
         ] {
             assert!(is_read_by_settings(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_sets_by_what_plans_are_folded_is_known() {
+        for text in [
+            "SET LOCAL bytea_output = 'escape'",
+            "set \"Extra_Float_Digits\" to 3",
+            "SELECT set_config('quote_all_identifiers', 'on', true)",
+            "RESET ALL",
+        ] {
+            assert!(may_set_folding(text), "{text}");
+        }
+        for text in [
+            "SET TIME ZONE 'UTC'",
+            "SET NAMES 'x'",
+            "SET LOCAL app.a = 1",
+            "SELECT 1",
+        ] {
+            assert!(!may_set_folding(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_planned_is_one_statement() {
+        for text in [
+            "",
+            "SET a = 1",
+            "begin;",
+            " /* x */ rollback ; ; -- y",
+            "LOCK TABLE t",
+            "FETCH c",
+        ] {
+            assert!(plans_nothing(text), "{text}");
+        }
+        for text in ["SELECT 1", "BEGIN; SELECT 1", "(SELECT 1)", "EXECUTE a", "CALL p()"] {
+            assert!(!plans_nothing(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_asks_for_what_is_set_is_known() {
+        for body in [
+            "select current_setting('app.tenant')",
+            "begin return Current_User; end",
+            "begin execute a into b; return b; end",
+            "select user",
+            "select 'open",
+        ] {
+            assert!(may_ask_for_settings(body), "{body}");
+        }
+        for body in ["select $1 + 1", "select 'current_setting'", "begin return a.b; end"] {
+            assert!(!may_ask_for_settings(body), "{body}");
         }
     }
 

@@ -108,7 +108,7 @@ impl Carrier {
     }
 
     async fn lead(&mut self, server: &mut Server) -> Result<End, Lost> {
-        if !set_as(&self.company, server).await? {
+        if !set_as(&self.company, &self.pool, server).await? {
             // Whoever goes alone is told by the server what is wrong.
             return Ok(End::Refused);
         }
@@ -301,7 +301,7 @@ pub(super) async fn learn_apart(pool: &Pool, company: &Company, plan: &Arc<Plan>
     let Ok(mut server) = pool.acquire(&company.beginning, None).await else {
         return;
     };
-    let Ok(true) = set_as(company, &mut server).await else {
+    let Ok(true) = set_as(company, pool, &mut server).await else {
         return;
     };
     if let Ok(is_another) = learn(company, plan, &mut server).await {
@@ -315,16 +315,17 @@ pub(super) async fn learn_apart(pool: &Pool, company: &Company, plan: &Arc<Plan>
 }
 
 /// Brings a connection to what the company has set; whether that is so.
-pub(super) async fn set_as(company: &Company, server: &mut Server) -> Result<bool, Lost> {
+pub(super) async fn set_as(company: &Company, pool: &Pool, server: &mut Server) -> Result<bool, Lost> {
     server.shown.lend_to(0);
     let settings = &company.settings;
+    let mut change = server.begin_plans(pool.effects.plans_hang_on(), settings).to_owned();
     if !Arc::ptr_eq(&server.settings, settings) {
-        let change = server.settings.change_to(settings);
-        if !change.is_empty() && ask(server, &change).await?.is_none() {
-            return Ok(false);
-        }
-        server.settings = Arc::clone(settings);
+        change += &server.settings.change_to(settings);
     }
+    if !change.is_empty() && ask(server, &change).await?.is_none() {
+        return Ok(false);
+    }
+    server.settings = Arc::clone(settings);
     Ok(true)
 }
 

@@ -110,7 +110,7 @@ async fn lead(
     back: &mut Vec<Job>,
     server: &mut Server,
 ) -> Result<bool, Lost> {
-    if !set_as(company, server).await? {
+    if !set_as(company, pool, server).await? {
         return Ok(false);
     }
     let schema_changes = pool.effects.schema_changes();

@@ -8,10 +8,10 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
+use crate::client::{Client, bind, close, describe, execute, parse, query, sync, whole};
 use crate::memory::remembering;
 use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
-use crate::{postgres, proxy, straight};
+use crate::{at, postgres, proxy, straight};
 
 /// Each is read in several ways.
 const TEXTS: &[&str] = &[
@@ -106,7 +106,7 @@ fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str) {
     // Outside all that it has set may be as at first.
     in_turns(
         "READING",
-        || Twins::new(address, DATABASE),
+        |_| Twins::new(address, DATABASE),
         1.0,
         |random, asking| something(random, asking, is_alone, hint),
     );
@@ -206,4 +206,68 @@ fn what_is_read_once_more_is_read_by_nobody_elses() {
         }
     }
     straight(postgres()).run("DROP TABLE read_again");
+}
+
+/// What is asked of ours behind a SET takes no snapshot, as straight has none: the transaction sees what is committed before its first query.
+#[test]
+fn what_is_asked_beside_takes_no_snapshot() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let mut server = straight(postgres());
+    server.run("CREATE TABLE read_later (n int)");
+    for (number, sets) in [
+        "SET LOCAL TimeZone TO 'Asia/Tokyo'",
+        "SET LOCAL standard_conforming_strings TO off",
+        "SET LOCAL bytea_output TO escape",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for others in [
+            "SET LOCAL app.a = 'x'",
+            "SET LOCAL app.a = 'x\\\\y'",
+            "LOCK TABLE read_later IN ACCESS SHARE MODE",
+        ] {
+            for begins in ["BEGIN; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN"] {
+                let mut client = at(proxy.address());
+                client.run(&format!("{begins}; {sets}"));
+                client.pipeline(&[whole(others, &[])]).expect(others);
+                if begins == "BEGIN" {
+                    client.run("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+                }
+                server.run(&format!("INSERT INTO read_later VALUES ({number})"));
+                let count = format!("SELECT count(*) FROM read_later WHERE n = {number} AND '' = ''");
+                let seen = [(); 2].map(|()| client.ask(&count));
+                server.run(&format!("DELETE FROM read_later WHERE n = {number}"));
+                client.run("COMMIT");
+                assert_eq!(seen, ["1", "1"], "{begins}; {sets}; {others}");
+            }
+        }
+    }
+}
+
+/// What of ours fails leaves nothing on the connection that the next one trips over.
+#[test]
+fn what_fails_beside_is_not_left_behind() {
+    const NAME: &str = "reading_fails";
+    straight(postgres()).run(&format!("CREATE DATABASE {NAME}"));
+    let of = |address, user| Client::connect_with(address, &[("user", user), ("database", NAME)]).unwrap();
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let mut server = of(postgres().address(), "postgres");
+    let mut run = |rights: &str, is_refused: bool| {
+        server.run(rights);
+        let mut client = of(proxy.address(), "trusted");
+        client.send(&[parse("a", "SELECT '01/02/2024'::date AS day"), sync()].concat());
+        client.answer().expect("prepared");
+        client.run("BEGIN; SET LOCAL DateStyle TO 'ISO, DMY'");
+        client.send(&[bind("", "a", &[]), execute("", 0), sync()].concat());
+        match is_refused {
+            true => assert_eq!(client.answer().sqlstate(), "42501"),
+            false => assert_eq!(
+                client.answer().expect("read").rows()[0][0].as_deref(),
+                Some("2024-01-02")
+            ),
+        }
+    };
+    run("REVOKE SELECT ON pg_settings FROM public", true);
+    run("GRANT SELECT ON pg_settings TO public", false);
 }

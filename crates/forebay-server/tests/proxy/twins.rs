@@ -58,6 +58,7 @@ pub(crate) const INSIDE_MAX: usize = 2;
 /// Whoever asks next.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking {
+    pub(crate) number: usize,
     pub(crate) is_inside: bool,
     pub(crate) may_begin: bool,
     pub(crate) is_nobody_inside: bool,
@@ -67,7 +68,7 @@ pub(crate) struct Asking {
 /// `FOREBAY_NAME_SEED` and `FOREBAY_NAME_ROUNDS`, if they are set. Of a hundred times that somebody has asked something, so many another comes instead.
 pub(crate) fn in_turns(
     name: &str,
-    make: impl Fn() -> Twins,
+    make: impl Fn(usize) -> Twins,
     goes_in_a_hundred: f64,
     mut something: impl FnMut(&mut StdRng, Asking) -> (Vec<Vec<u8>>, String),
 ) {
@@ -76,12 +77,13 @@ pub(crate) fn in_turns(
     let rounds = variable("ROUNDS").map_or(1500, |rounds| rounds.parse().unwrap());
     println!("FOREBAY_{name}_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut all: Vec<Twins> = (0..TWINS).map(|_| make()).collect();
+    let mut all: Vec<Twins> = (0..TWINS).map(&make).collect();
     let mut rows = 0;
     for round in 0..rounds {
         let inside = all.iter().filter(|twins| twins.is_inside).count();
         let number = random.random_range(0..TWINS);
         let asking = Asking {
+            number,
             is_inside: all[number].is_inside,
             may_begin: inside < INSIDE_MAX,
             is_nobody_inside: inside == 0,
@@ -94,7 +96,7 @@ pub(crate) fn in_turns(
             all[number].ask(&[query("ROLLBACK")], "it has failed");
         }
         if random.random_bool(goes_in_a_hundred / 100.0) {
-            all[number] = make();
+            all[number] = make(number);
         }
     }
     assert!(rows > rounds / 10, "{rows} rows in {rounds} rounds");

@@ -1,0 +1,156 @@
+//! By what settings a text is planned that a server connection keeps: by its client's own, in the bodies of functions too. Sessions that each have set something of
+//! their own, through the proxy on few connections, each beside one straight at the server that is asked the very same.
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+
+use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
+use crate::memory::remembering;
+use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
+use crate::{postgres, proxy};
+
+/// What is folded by PostgreSQL's own functions.
+const FOLDED: &[&str] = &[
+    "SELECT 0.123456789012345::float8::text, $1::int",
+    "SELECT decode('4142', 'hex')::text, $1::int",
+    "SELECT quote_ident('abc') WHERE $1 > 0",
+    "SELECT x FROM plans_view WHERE $1 > 0",
+    "SELECT make_interval(days => -1, hours => 2)::text, $1::int",
+];
+/// What hangs on bodies of functions.
+const CALLED: &[&str] = &[
+    "SELECT day(), $1::int",
+    "SELECT moment() AT TIME ZONE 'UTC', $1::int",
+    "SELECT bytes(), $1::int",
+    "SELECT inlined(), $1::int",
+    "INSERT INTO plans_table VALUES ($1) RETURNING made",
+];
+/// What hangs on whatever is set.
+const SET: &[&str] = &["SELECT tenant(), $1::int", "SELECT of_tenant(), $1::int"];
+
+const FUNCTIONS: &str = "\
+CREATE FUNCTION day() RETURNS date LANGUAGE plpgsql AS $$BEGIN RETURN '01/02/2024'::date; END$$; \
+CREATE FUNCTION moment() RETURNS timestamptz LANGUAGE plpgsql AS $$BEGIN RETURN '2024-01-01 00:00'::timestamptz; END$$; \
+CREATE FUNCTION bytes() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN decode('4142', 'hex')::text; END$$; \
+CREATE FUNCTION inlined() RETURNS date LANGUAGE sql STABLE AS $$SELECT '01/02/2024'::date$$; \
+CREATE FUNCTION make() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.made = '03/04/2024'::date; RETURN NEW; END$$; \
+CREATE TABLE plans_table (n int, made date); \
+CREATE TRIGGER make BEFORE INSERT ON plans_table FOR EACH ROW EXECUTE FUNCTION make();";
+const IMMUTABLE_BY_WORD: &str = "\
+CREATE FUNCTION tenant() RETURNS text LANGUAGE sql IMMUTABLE AS $$SELECT current_setting('app.tenant', true)$$; \
+CREATE FUNCTION asked() RETURNS text LANGUAGE plpgsql STABLE AS $$BEGIN RETURN current_setting('app.tenant', true); END$$; \
+CREATE FUNCTION of_tenant() RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN asked(); END$$;";
+
+/// What a session may have of its own, by the settings' names.
+const OWN: &[(&str, &[&str])] = &[
+    ("DateStyle", &["ISO, MDY", "ISO, DMY"]),
+    ("TimeZone", &["UTC", "Asia/Tokyo"]),
+    ("IntervalStyle", &["postgres", "iso_8601"]),
+    ("bytea_output", &["hex", "escape"]),
+    ("extra_float_digits", &["1", "-10"]),
+    ("quote_all_identifiers", &["off", "on"]),
+    ("app.tenant", &["a", "b", "c"]),
+];
+const NAMES: &[&str] = &["", "a", "b"];
+
+/// What a session asks: each has set its own for good, or sets it in each of its transactions, by what it has put aside.
+fn something(random: &mut StdRng, asking: Asking, texts: &[&str], hint: &str) -> (Vec<Vec<u8>>, String) {
+    let text = format!("{hint}{}", texts.choose(random).unwrap());
+    let name = *NAMES.choose(random).unwrap();
+    let as_group = |sql: &str| vec![parse("", sql), bind("", "", &[]), execute("", 0)];
+    let is_local = asking.number % 2 == 1;
+    if is_local && !asking.is_inside {
+        // It plans nothing outside.
+        let sets: Vec<String> = OWN
+            .iter()
+            .map(|(name, _)| {
+                format!(
+                    "set_config('{name}', current_setting('own.{}'), true)",
+                    name.replace('.', "_")
+                )
+            })
+            .collect();
+        let sets = format!("SELECT {}", sets.join(", "));
+        let messages = match asking.may_begin {
+            false => vec![close(b'S', name), parse(name, &text), sync()],
+            true if random.random_bool(0.5) => vec![query(&format!("BEGIN; {sets}"))],
+            true => [as_group("BEGIN"), as_group(&sets), vec![sync()]].concat(),
+        };
+        return (messages, format!("{name:?} {text:?} {sets}"));
+    }
+    let run = |random: &mut StdRng, name: &str| {
+        let described = random.random_bool(0.3).then(|| describe(b'S', name));
+        let run = [bind("", name, &["1"]), execute("", 0), sync()];
+        described.into_iter().chain(run).collect::<Vec<_>>()
+    };
+    let prepared = vec![close(b'S', name), parse(name, &text)];
+    let messages = match random.random_range(0..10) {
+        0 if asking.is_inside => vec![query("COMMIT")],
+        1 if asking.is_inside => vec![query("ROLLBACK")],
+        2 if asking.is_inside => [as_group("COMMIT"), vec![sync()]].concat(),
+        3 if !asking.is_inside && asking.may_begin => vec![query("BEGIN")],
+        4 => vec![query(&text.replace("$1", "1"))],
+        5..=7 => [prepared, run(random, name)].concat(),
+        _ => run(random, name),
+    };
+    (messages, format!("{name:?} {text:?}"))
+}
+
+fn everyone_plans_by_his_own(database: &str, has: &str, texts: &[&[&str]], hint: &str) {
+    let at = |database| {
+        let who = [("user", "postgres"), ("database", database)];
+        Client::connect_with(postgres().address(), &who).unwrap()
+    };
+    at("postgres").run(&format!("CREATE DATABASE {database}"));
+    at(database).run(&format!(
+        "CREATE VIEW plans_view AS SELECT decode('4142', 'hex')::text AS x; {has}"
+    ));
+    let reloadable = (!hint.is_empty()).then(|| remembering("invalidate = \"none\"\n"));
+    let connections = (INSIDE_MAX + 1).to_string();
+    let plain = reloadable
+        .is_none()
+        .then(|| proxy(postgres(), &["--max-server-connections", &connections]));
+    let address = plain
+        .as_ref()
+        .or(reloadable.as_ref().map(|reloadable| &reloadable.proxy))
+        .unwrap()
+        .address();
+    let texts = texts.concat();
+    let make = |number: usize| {
+        let mut twins = Twins::new(address, database);
+        let sets = OWN.iter().map(|(name, values)| {
+            let value = values.choose(&mut rand::rng()).unwrap();
+            match number % 2 == 1 {
+                true => format!("SET own.{} = '{value}'", name.replace('.', "_")),
+                false => format!("SET {name} = '{value}'"),
+            }
+        });
+        twins.ask(&[query(&sets.collect::<Vec<_>>().join("; "))], "it begins");
+        twins
+    };
+    in_turns("PLANS", make, 1.0, |random, asking| {
+        something(random, asking, &texts, hint)
+    });
+}
+
+#[test]
+fn what_is_folded_is_folded_by_ones_own() {
+    everyone_plans_by_his_own("plans_folded", "", &[FOLDED], "");
+}
+
+#[test]
+fn what_functions_have_in_their_bodies_is_read_by_ones_own() {
+    everyone_plans_by_his_own("plans_called", FUNCTIONS, &[FOLDED, CALLED], "");
+}
+
+#[test]
+fn what_is_immutable_by_its_word_alone_is_ones_own() {
+    let all = [FUNCTIONS, IMMUTABLE_BY_WORD].concat();
+    everyone_plans_by_his_own("plans_set", &all, &[FOLDED, CALLED, SET], "");
+}
+
+#[test]
+fn what_is_remembered_was_planned_by_ones_own() {
+    everyone_plans_by_his_own("plans_remembered", FUNCTIONS, &[FOLDED, CALLED], "/* ttl:3600 */ ");
+}
