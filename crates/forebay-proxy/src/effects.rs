@@ -3,7 +3,8 @@
 //!
 //! Promises: a text that mentions nothing of that sets nothing of it off, as of the last look at the catalog: before the first text, behind
 //! what changes functions through the proxy, and from time to time. What a function does is read off its source; one whose source is
-//! not to be read leaves something, but for those of libraries that are known.
+//! not to be read leaves something, but for those of libraries that are known. Where there is row security it is also told which rights
+//! [plans](crate::plans) were made by: what roles are is looked at each second there.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
@@ -19,13 +20,15 @@ use parking_lot::Mutex;
 
 use crate::frames;
 use crate::leaves::Leaves;
-use crate::plans::HangOn;
+use crate::plans::{Grounds, HangOn};
 use crate::settings::quoted_text;
 
 /// What was made elsewhere is seen so much later at the latest.
 const SEEN_FOR: Duration = Duration::from_secs(60);
 /// After a look that failed the next comes so soon.
 const FAILED_FOR: Duration = Duration::from_secs(1);
+/// What roles were changed to elsewhere is seen so much later at the latest, where there is row security.
+const ROLES_SEEN_FOR: Duration = Duration::from_secs(1);
 
 /// Asks for the functions: a kind, a name and a text of each. Texts of views and rules are behind locks that DDL may have: to wait for one
 /// longer than a moment would hold the client up, and could make somebody's transaction the victim of a deadlock (after `deadlock_timeout`).
@@ -50,10 +53,28 @@ pub(crate) static ASK_SOURCES: LazyLock<String> = LazyLock::new(|| {
          OR EXISTS (SELECT FROM pg_constraint WHERE oid >= 16384 AND CAST(conbin AS text) ~ called) \
          OR EXISTS (SELECT FROM pg_trigger WHERE tgqual IS NOT NULL AND CAST(tgqual AS text) ~ called)",
         names.join(",")
+    ) + &format!(
+        " UNION ALL SELECT '{SECURED}', NULL, '' WHERE EXISTS (SELECT FROM pg_class WHERE relrowsecurity) \
+         UNION ALL SELECT '{ROLES}', NULL, {WHAT_ROLES_ARE}"
     )
 });
 /// Of that, what says that there is one.
 const DIRECT: &str = "direct";
+/// That there is row security.
+const SECURED: &str = "secured";
+/// What roles are, in short.
+const ROLES: &str = "roles";
+const WHAT_ROLES_ARE: &str = "\
+CAST(hashtextextended(concat_ws(';', (SELECT string_agg(concat_ws(' ', oid, rolname, rolsuper, rolbypassrls, rolinherit), ',' ORDER BY oid) \
+FROM pg_roles), (SELECT string_agg(CAST(members AS text), ',' ORDER BY CAST(members AS text)) FROM pg_auth_members members)), 0) AS text)";
+
+/// Asks for that alone.
+pub(crate) static ASK_ROLES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
+         SELECT '{ROLES}', NULL, {WHAT_ROLES_ARE}"
+    )
+});
 
 /// Asks for all that may call them. It takes a while where there is much of it, and is asked only where a function leaves something.
 pub(crate) const ASK_CALLERS: &str = "\
@@ -149,6 +170,17 @@ pub(crate) struct Effects {
     schema_changes: AtomicU64,
     /// What plans [hang on](Self::plans_hang_on), as a number.
     plans_hang_on: AtomicU8,
+    /// How often roles were others.
+    roles_changes: AtomicU64,
+}
+
+/// What is to be asked before a session's next text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    Sources,
+    /// What roles are, alone.
+    Roles,
 }
 
 #[derive(Debug, Default)]
@@ -158,6 +190,11 @@ struct Seen {
     until: Option<Instant>,
     /// Of what was answered.
     hash: u64,
+    /// There is row security.
+    is_secured: bool,
+    /// What roles were, and until when that is taken for true.
+    roles: Option<String>,
+    roles_until: Option<Instant>,
 }
 
 /// Names that may leave something where a text mentions them.
@@ -179,19 +216,24 @@ pub(crate) struct Suspects {
 type Reached = Option<BTreeSet<String>>;
 
 impl Effects {
-    /// Whether it is to be asked now: by each session that is told so, before its next text.
-    pub(crate) fn is_due(&self) -> bool {
+    /// What is to be asked now: by each session that is told so, before its next text.
+    pub(crate) fn due(&self) -> Due {
         let mut seen = self.seen.lock();
         let now = Instant::now();
         match seen.until {
-            Some(until) if now < until => false,
+            Some(until) if now < until => {}
             // What is known is good enough for the others meanwhile.
             Some(_) => {
                 seen.until = Some(now + SEEN_FOR);
-                true
+                return Due::Sources;
             }
-            None => true,
+            None => return Due::Sources,
         }
+        if !seen.is_secured || seen.roles_until.is_some_and(|until| now < until) {
+            return Due::Nothing;
+        }
+        seen.roles_until = Some(now + ROLES_SEEN_FOR);
+        Due::Roles
     }
 
     /// What may be set off; none where nothing is.
@@ -200,10 +242,13 @@ impl Effects {
         has_source.then(|| Arc::clone(&self.seen.lock().suspects))
     }
 
-    /// What the plans hang on that its server connections keep.
-    pub(crate) fn plans_hang_on(&self) -> HangOn {
+    /// What the plans hang on that its server connections keep, beside what its sessions have set.
+    pub(crate) fn grounds(&self) -> Grounds {
         let all = [HangOn::Folding, HangOn::Reading, HangOn::Anything];
-        all[usize::from(self.plans_hang_on.load(Ordering::Acquire))]
+        Grounds {
+            hang_on: all[usize::from(self.plans_hang_on.load(Ordering::Acquire))],
+            roles_changes: self.roles_changes.load(Ordering::Acquire),
+        }
     }
 
     /// A text that was prepared at another of these numbers may read other columns than one that is prepared now.
@@ -233,8 +278,13 @@ impl Effects {
     pub(crate) fn has_changed(&self, tag: &[u8]) {
         self.has_changed_tables(tag);
         let mut seen = self.seen.lock();
-        if changes_functions(tag) || seen.suspects.has_source {
+        // A table may have row security from now on.
+        let is_secured_now = !seen.is_secured && tag == b"ALTER TABLE\0";
+        if changes_functions(tag) || seen.suspects.has_source || is_secured_now {
             seen.until = None;
+        }
+        if is_of_all_databases(tag) {
+            seen.roles_until = None;
         }
     }
 
@@ -257,15 +307,18 @@ impl Effects {
                     ..Suspects::default()
                 }),
                 until: Some(now + FAILED_FOR),
-                hash: 0,
+                ..Seen::default()
             };
+            self.roles_changes.fetch_add(1, Ordering::AcqRel);
             self.has_source.store(true, Ordering::Release);
             self.plans_hang_on.store(HangOn::Anything as u8, Ordering::Release);
             return;
         };
+        self.learn_roles(&rows);
         let hash = hash_of(&rows);
         {
             let mut seen = self.seen.lock();
+            seen.is_secured = rows.iter().any(|row| row.kind == SECURED);
             if seen.hash == hash {
                 seen.until = Some(now + SEEN_FOR);
                 return;
@@ -276,11 +329,20 @@ impl Effects {
         let mut seen = self.seen.lock();
         suspects.generation = seen.suspects.generation + 1;
         self.has_source.store(suspects.has_source, Ordering::Release);
-        *seen = Seen {
-            suspects: Arc::new(suspects),
-            until: Some(now + SEEN_FOR),
-            hash,
-        };
+        seen.suspects = Arc::new(suspects);
+        seen.until = Some(now + SEEN_FOR);
+        seen.hash = hash;
+    }
+
+    /// What was answered of roles; nothing where that was refused.
+    pub(crate) fn learn_roles(&self, rows: &[Row]) {
+        let roles = rows.iter().find(|row| row.kind == ROLES).map(|row| &row.text);
+        let mut seen = self.seen.lock();
+        seen.roles_until = Some(Instant::now() + ROLES_SEEN_FOR);
+        if roles.is_none() || seen.roles.as_ref().is_some_and(|before| Some(before) != roles) {
+            self.roles_changes.fetch_add(1, Ordering::AcqRel);
+        }
+        seen.roles = roles.cloned();
     }
 }
 
@@ -302,7 +364,7 @@ pub(crate) fn is_of_all_databases(tag: &[u8]) -> bool {
 
 /// Whether what commands of this tag do is to be [told](Effects::has_changed) when it is committed.
 pub(crate) fn may_change(tag: &[u8]) -> bool {
-    may_change_tables(tag) || tag == b"CALL\0"
+    may_change_tables(tag) || is_of_all_databases(tag)
 }
 
 /// Whether commands of this tag make nothing.
@@ -650,14 +712,18 @@ mod tests {
     #[test]
     fn it_is_asked_anew_when_functions_change_and_never_twice_for_its_age() {
         let effects = Effects::default();
-        assert!(effects.is_due() && effects.is_due(), "nobody goes on without");
+        let is_due = || effects.due() == Due::Sources;
+        assert!(is_due() && is_due(), "nobody goes on without");
         effects.learn(Some(vec![row("body", "plain", "select 1")]));
-        assert!(!effects.is_due());
+        assert!(!is_due());
         effects.has_changed(b"CREATE TABLE\0");
-        assert!(!effects.is_due(), "no function leaves anything");
+        assert!(!is_due(), "no function leaves anything");
         effects.has_changed(b"CREATE FUNCTION\0");
-        assert!(effects.is_due());
+        assert!(is_due());
         assert!(effects.suspects().is_none());
+        effects.learn(Some(vec![row("body", "plain", "select 1")]));
+        effects.has_changed(b"ALTER TABLE\0");
+        assert!(is_due(), "it may have row security");
         effects.learn(None);
         assert_eq!(effects.suspects().unwrap().generation(), 2);
         assert_eq!(
@@ -666,6 +732,28 @@ mod tests {
             "what is not known is anything"
         );
         effects.has_changed(b"ALTER TABLE\0");
-        assert!(effects.is_due());
+        assert!(is_due());
+    }
+
+    #[test]
+    fn roles_are_looked_at_where_there_is_row_security() {
+        let effects = Effects::default();
+        let roles = |what: &str| row(ROLES, "", what);
+        let changes = || effects.grounds().roles_changes;
+        effects.learn(Some(vec![roles("1")]));
+        let before = changes();
+        effects.has_changed(b"ALTER ROLE\0");
+        assert_eq!(effects.due(), Due::Nothing, "no plan hangs on them");
+        effects.learn(Some(vec![roles("1"), row(SECURED, "", "")]));
+        assert_eq!((effects.due(), changes()), (Due::Nothing, before));
+        effects.has_changed(b"GRANT ROLE\0");
+        assert_eq!((effects.due(), effects.due()), (Due::Roles, Due::Nothing));
+        effects.learn_roles(&[roles("1")]);
+        assert_eq!(changes(), before);
+        effects.learn_roles(&[roles("2")]);
+        assert_eq!(changes(), before + 1);
+        effects.learn_roles(&[]);
+        effects.learn_roles(&[]);
+        assert_eq!(changes(), before + 3, "what is not known is another");
     }
 }

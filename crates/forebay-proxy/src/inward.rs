@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
-use crate::leaves::Leaves;
+use crate::leaves::{Leaves, may_take_back};
 use crate::plans::HangOn;
 use crate::pool::PoolMode;
 use crate::position;
@@ -159,6 +159,7 @@ impl State {
                     self.ask_for_numbers(server);
                 }
                 self.numbers.asked(text);
+                self.is_suspect |= self.is_pinned && may_take_back(text);
                 let suspects = self.pool.effects.suspects();
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
@@ -372,6 +373,7 @@ impl State {
         if let Some(leaves) = statement.leaves() {
             self.suspect(leaves);
         }
+        self.is_suspect |= self.is_pinned && may_take_back(text_of(statement.definition()));
         let suspects = self.pool.effects.suspects();
         let set_off = suspects.and_then(|suspects| statement.set_off(&suspects));
         if let Some(leaves) = &set_off {

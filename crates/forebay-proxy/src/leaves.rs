@@ -22,3 +22,9 @@ impl Leaves {
         })
     }
 }
+
+/// Whether this text, which leaves nothing, may take back what another has left: a lock or a cursor.
+pub(crate) fn may_take_back(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    has(b"advisory_unlock") || has(b"close")
+}

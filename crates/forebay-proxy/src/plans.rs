@@ -76,11 +76,20 @@ pub(crate) fn may_set_locally(text: &[u8]) -> bool {
     has(b"local") || has(b"set_config")
 }
 
+/// What plans hang on, beside what is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Grounds {
+    /// What of it.
+    pub(crate) hang_on: HangOn,
+    /// How often roles were others, by whose rights rows are shown.
+    pub(crate) roles_changes: u64,
+}
+
 /// Those that a connection keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     /// What they hung on when they were made, and what was set then. None as long as nobody has begun.
-    made_under: Option<(HangOn, Arc<Settings>)>,
+    made_under: Option<(Grounds, Arc<Settings>)>,
     /// Something else may have been set since.
     are_mixed: bool,
     state: State,
@@ -99,23 +108,26 @@ enum State {
 
 impl Plans {
     /// A session begins that has set these: whether those that are there have to be discarded before.
-    pub(crate) fn begin(&mut self, hang_on: HangOn, settings: &Arc<Settings>) -> bool {
-        let are_its_own = |(of, by): &(HangOn, Arc<Settings>)| {
-            *of >= hang_on && (Arc::ptr_eq(by, settings) || hang_on.are_alike(by, settings))
+    pub(crate) fn begin(&mut self, grounds: Grounds, settings: &Arc<Settings>) -> bool {
+        let Grounds { hang_on, roles_changes } = grounds;
+        let are_its_own = |(of, by): &(Grounds, Arc<Settings>)| {
+            of.hang_on >= hang_on
+                && of.roles_changes == roles_changes
+                && (Arc::ptr_eq(by, settings) || hang_on.are_alike(by, settings))
         };
         let are_kept = !self.are_mixed && self.made_under.as_ref().is_none_or(are_its_own);
         self.are_mixed = false;
         self.state = State::Fresh;
         match &mut self.made_under {
-            Some((of, by)) if *of == hang_on && Arc::ptr_eq(by, settings) => {}
-            made_under => *made_under = Some((hang_on, Arc::clone(settings))),
+            Some((of, by)) if *of == grounds && Arc::ptr_eq(by, settings) => {}
+            made_under => *made_under = Some((grounds, Arc::clone(settings))),
         }
         !are_kept
     }
 
     /// What is asked next may change this.
     pub(crate) fn may_change(&mut self, changed: HangOn) {
-        if self.made_under.as_ref().is_none_or(|(hang_on, _)| changed <= *hang_on) {
+        if self.made_under.as_ref().is_none_or(|(of, _)| changed <= of.hang_on) {
             self.are_mixed = true;
             self.state = State::Stale;
         }
@@ -171,6 +183,13 @@ mod tests {
         Arc::new(settings)
     }
 
+    fn on(hang_on: HangOn) -> Grounds {
+        Grounds {
+            hang_on,
+            roles_changes: 0,
+        }
+    }
+
     #[test]
     fn they_are_kept_for_who_has_set_the_same_of_what_they_hang_on() {
         let sets = [
@@ -185,17 +204,33 @@ mod tests {
             (HangOn::Anything, [true, true, true]),
         ] {
             let mut plans = Plans::default();
-            assert!(!plans.begin(hang_on, &sets[0]), "there are none");
+            let grounds = on(hang_on);
+            assert!(!plans.begin(grounds, &sets[0]), "there are none");
             for (set, is_different) in sets[1..].iter().zip(different) {
-                assert_eq!(plans.begin(hang_on, set), is_different, "{hang_on:?} {set:?}");
-                assert!(!plans.begin(hang_on, &of(&set.all().collect::<Vec<_>>())));
-                assert_eq!(plans.begin(hang_on, &sets[0]), is_different, "{hang_on:?} {set:?}");
+                assert_eq!(plans.begin(grounds, set), is_different, "{hang_on:?} {set:?}");
+                assert!(!plans.begin(grounds, &of(&set.all().collect::<Vec<_>>())));
+                assert_eq!(plans.begin(grounds, &sets[0]), is_different, "{hang_on:?} {set:?}");
             }
+            let roles_changes = 1;
+            assert!(plans.begin(
+                Grounds {
+                    roles_changes,
+                    ..grounds
+                },
+                &sets[0]
+            ));
+            assert!(!plans.begin(
+                Grounds {
+                    roles_changes,
+                    ..grounds
+                },
+                &sets[0]
+            ));
         }
         let mut plans = Plans::default();
-        plans.begin(HangOn::Folding, &sets[0]);
+        plans.begin(on(HangOn::Folding), &sets[0]);
         assert!(
-            plans.begin(HangOn::Reading, &sets[0]),
+            plans.begin(on(HangOn::Reading), &sets[0]),
             "they may be of anybody's reading"
         );
     }
@@ -203,7 +238,7 @@ mod tests {
     #[test]
     fn what_is_set_meanwhile_is_nobody_elses() {
         let mut plans = Plans::default();
-        plans.begin(HangOn::Reading, &of(&[]));
+        plans.begin(on(HangOn::Reading), &of(&[]));
         plans.may_change(HangOn::Anything);
         assert!(!plans.are_stale(|_| false));
         plans.may_change(HangOn::Reading);
@@ -215,8 +250,8 @@ mod tests {
         assert!(!plans.are_stale(|_| false));
         plans.may_be_set_back();
         assert!(plans.are_stale(|_| false));
-        assert!(plans.begin(HangOn::Reading, &of(&[])));
-        assert!(!plans.begin(HangOn::Reading, &of(&[])));
+        assert!(plans.begin(on(HangOn::Reading), &of(&[])));
+        assert!(!plans.begin(on(HangOn::Reading), &of(&[])));
         plans.may_be_set_back();
         assert!(!plans.are_stale(|_| false));
     }

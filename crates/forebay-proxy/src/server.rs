@@ -22,7 +22,7 @@ use crate::deadlines::At;
 use crate::frames;
 use crate::lent::Lent;
 use crate::places::{OfKind, Place};
-use crate::plans::{HangOn, Plans};
+use crate::plans::{Grounds, HangOn, Plans};
 use crate::reading::{self, InForce};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
@@ -376,9 +376,9 @@ impl Server {
         }
     }
 
-    /// A session begins that has set these, where plans hang on this: the text that discards those that are not its own, if there are any.
-    pub(crate) fn begin_plans(&mut self, hang_on: HangOn, settings: &Arc<Settings>) -> &'static str {
-        match self.plans.begin(hang_on, settings) {
+    /// A session begins that has set these, where plans hang on that: the text that discards those that are not its own, if there are any.
+    pub(crate) fn begin_plans(&mut self, grounds: Grounds, settings: &Arc<Settings>) -> &'static str {
+        match self.plans.begin(grounds, settings) {
             true => {
                 self.forget_stand_ins();
                 DISCARD_PLANS

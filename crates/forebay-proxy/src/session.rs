@@ -210,6 +210,7 @@ impl Session {
             is_learning: false,
             learnt: None,
             knows_functions: false,
+            learns_roles: false,
             changed: Vec::new(),
             passing_in: 0,
             passing_out: 0,

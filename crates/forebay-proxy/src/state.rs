@@ -13,7 +13,7 @@ use crate::beginning::Beginning;
 use crate::client::Client;
 use crate::clients::{Doing, Registration};
 use crate::copying::Copying;
-use crate::effects::{self, Row};
+use crate::effects::{self, Due, Row};
 use crate::frames;
 use crate::last_answer::LastAnswer;
 use crate::leaves::Leaves;
@@ -111,6 +111,8 @@ pub(crate) struct State {
     pub(crate) learnt: Option<Vec<Row>>,
     /// The functions are among it.
     pub(crate) knows_functions: bool,
+    /// Only what roles are was asked.
+    pub(crate) learns_roles: bool,
     /// Tags of commands of this transaction that change what of the database's own leaves something.
     pub(crate) changed: Vec<Bytes>,
     /// Those of sequences that it has drawn.
@@ -187,11 +189,18 @@ impl State {
         self.undescribed = None;
         self.described_at = 0;
         self.copying = Copying::default();
-        if self.pool.effects.is_due() {
+        let due = self.pool.effects.due();
+        if due != Due::Nothing {
             self.is_learning = true;
             self.learnt = Some(Vec::new());
             self.knows_functions = false;
-            server.ask(&effects::ASK_SOURCES, Note::Effects);
+            self.learns_roles = due == Due::Roles;
+            let asked = if self.learns_roles {
+                &effects::ASK_ROLES
+            } else {
+                &effects::ASK_SOURCES
+            };
+            server.ask(asked, Note::Effects);
         }
         let mut change = String::new();
         if !server.lent.follows(self.last) {
@@ -201,7 +210,7 @@ impl State {
                 self.has_own_numbers = true;
             }
         }
-        change += server.begin_plans(self.pool.effects.plans_hang_on(), &self.settings);
+        change += server.begin_plans(self.pool.effects.grounds(), &self.settings);
         if !Arc::ptr_eq(&server.settings, &self.settings) {
             change += &server.settings.change_to(&self.settings);
         }
@@ -466,10 +475,13 @@ impl State {
         if left.settings.get(IDLE_TIMEOUT).is_some_and(|timeout| timeout != "0") {
             left.pins.push(IDLE_TIMEOUT.to_owned());
         }
-        if !left.pins.is_empty() {
-            tracing::debug!(keeps = ?left.pins, "a session stays on its server connection");
-            self.is_pinned = true;
-            self.registration.entry.set_doing(Doing::Pinned);
+        let is_pinned = !left.pins.is_empty() || self.beginning.may_set(IDLE_TIMEOUT);
+        if is_pinned != self.is_pinned {
+            tracing::debug!(keeps = ?left.pins, is_pinned, "a session stays on its server connection, or does no more");
+            self.is_pinned = is_pinned;
+            self.registration
+                .entry
+                .set_doing(if is_pinned { Doing::Pinned } else { Doing::Active });
         }
         let mut settings = self.base.clone();
         settings.extend(&left.settings);
@@ -490,7 +502,7 @@ impl State {
     /// What of the database's own leaves something is known.
     pub(crate) fn learn(&mut self, server: &mut Server) {
         let functions = self.learnt.as_ref().filter(|_| !self.knows_functions);
-        if functions.is_some_and(|functions| effects::have_source(functions)) {
+        if !self.learns_roles && functions.is_some_and(|functions| effects::have_source(functions)) {
             self.knows_functions = true;
             server.ask(effects::ASK_CALLERS, Note::Effects);
             return;
@@ -499,7 +511,15 @@ impl State {
         let learnt = self.learnt.take();
         // Of another database, perhaps, if the way there has changed meanwhile: the next who comes asks again.
         if self.pool.is_of_now(server) {
-            self.pool.effects.learn(learnt);
+            match self.learns_roles {
+                true => self.pool.effects.learn_roles(&learnt.unwrap_or_default()),
+                false => self.pool.effects.learn(learnt),
+            }
+        }
+        // By what is known now, plans of before may be of others.
+        let discards = server.begin_plans(self.pool.effects.grounds(), &self.settings);
+        if !discards.is_empty() {
+            server.ask(discards, Note::Set);
         }
         if server.replies.is_empty() {
             self.is_reached_by_cancels(server);

@@ -319,10 +319,15 @@ async fn look(
             (tables, is_whole) = tables_of(&ask(asking, &text).await?)?;
         }
     }
-    match is_whole {
-        None => return Err(Deaf::NoPublication(publication.name.to_owned())),
-        Some(false) => return Err(Deaf::PartialPublication(publication.name.to_owned())),
-        Some(true) => {}
+    let missing = match is_whole {
+        None => Some(Deaf::NoPublication(publication.name.to_owned())),
+        Some(false) => Some(Deaf::PartialPublication(publication.name.to_owned())),
+        Some(true) => None,
+    };
+    if let Some(missing) = missing {
+        // What has changed since may not have been told.
+        hearing.catalog_has_changed();
+        return Err(missing);
     }
     // Asked behind it: what is published is told as of now, whatever the snapshot of its statement was.
     let (_, snapshot) = tick(asking).await?;

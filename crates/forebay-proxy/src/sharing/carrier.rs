@@ -318,7 +318,7 @@ pub(super) async fn learn_apart(pool: &Pool, company: &Company, plan: &Arc<Plan>
 pub(super) async fn set_as(company: &Company, pool: &Pool, server: &mut Server) -> Result<bool, Lost> {
     server.shown.lend_to(0);
     let settings = &company.settings;
-    let mut change = server.begin_plans(pool.effects.plans_hang_on(), settings).to_owned();
+    let mut change = server.begin_plans(pool.effects.grounds(), settings).to_owned();
     if !Arc::ptr_eq(&server.settings, settings) {
         change += &server.settings.change_to(settings);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use testbed::Forebay;
 
 use crate::client::{Client, Row, describe, parse, query, sync, whole};
+use crate::crowd::until;
 use crate::{as_user, at, postgres, proxy};
 
 fn with_admin(arguments: &[&str]) -> Forebay {
@@ -88,6 +89,37 @@ fn it_shows_what_is_there() {
     drop(client);
     while row_of(&mut admin, "CLIENTS", 0, number).is_some() {}
     assert!(row_of(&mut admin, "STATEMENTS", 4, "SELECT 'it is shown'").is_none());
+}
+
+/// Whoever has nothing left on his connection that keeps him there gives it back, also without DISCARD ALL.
+#[test]
+fn who_has_undone_what_kept_him_gives_the_connection_back() {
+    let proxy = with_admin(&["--max-server-connections", "1"]);
+    let address = proxy.address();
+    let mut admin = at(address);
+    for (keeps, undoes) in [
+        ("LISTEN news", "UNLISTEN news"),
+        ("SELECT pg_advisory_lock(77)", "SELECT pg_advisory_unlock(77)"),
+        ("PREPARE mine AS SELECT 1", "DEALLOCATE mine"),
+        (
+            "BEGIN; DECLARE mine CURSOR WITH HOLD FOR SELECT 1; COMMIT",
+            "CLOSE mine",
+        ),
+        ("SET SESSION AUTHORIZATION trusted", "RESET SESSION AUTHORIZATION"),
+        ("SET idle_session_timeout = '1h'", "RESET idle_session_timeout"),
+    ] {
+        let mut client = at(address);
+        client.run(keeps);
+        let is = |state: &str, admin: &mut Client| {
+            let clients = admin.query("SHOW FOREBAY CLIENTS").expect("shown").rows();
+            clients.iter().any(|row| row[5].as_deref() == Some(state))
+        };
+        until(keeps, || is("pinned", &mut admin));
+        client.run(undoes);
+        until(undoes, || !is("pinned", &mut admin));
+        assert_eq!(at(address).ask("SELECT 1"), "1", "{undoes}");
+        assert_eq!(client.ask("SELECT 2"), "2", "{undoes}");
+    }
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! By what settings a text is planned that a server connection keeps: by its client's own, in the bodies of functions too. Sessions that each have set something of
 //! their own, through the proxy on few connections, each beside one straight at the server that is asked the very same.
 
+use std::time::{Duration, Instant};
+
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
+use crate::crowd::until;
 use crate::memory::remembering;
 use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
-use crate::{postgres, proxy};
+use crate::{postgres, proxy, straight};
 
 /// What is folded by PostgreSQL's own functions.
 const FOLDED: &[&str] = &[
@@ -153,4 +156,50 @@ fn what_is_immutable_by_its_word_alone_is_ones_own() {
 #[test]
 fn what_is_remembered_was_planned_by_ones_own() {
     everyone_plans_by_his_own("plans_remembered", FUNCTIONS, &[FOLDED, CALLED], "/* ttl:3600 */ ");
+}
+
+/// Rows are shown by rights that a new session has, as straight: those that were taken away past the proxy are gone a second later.
+#[test]
+fn rows_are_shown_by_the_rights_of_now() {
+    const NAME: &str = "plans_rights";
+    straight(postgres()).run(&format!("CREATE DATABASE {NAME}"));
+    let at = |address, user| Client::connect_with(address, &[("user", user), ("database", NAME)]).unwrap();
+    let mut server = at(postgres().address(), "postgres");
+    server.run(
+        "CREATE ROLE plans_sees_less LOGIN; CREATE ROLE plans_sees_all; \
+         CREATE TABLE seen (id int PRIMARY KEY); INSERT INTO seen VALUES (1), (2); GRANT SELECT ON seen TO public; \
+         ALTER TABLE seen ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON seen USING (id = 1); \
+         CREATE POLICY all_of_them ON seen TO plans_sees_all USING (true)",
+    );
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let seen = || {
+        let mut client = at(proxy.address(), "plans_sees_less");
+        let messages = [
+            parse("a", "SELECT count(*) FROM seen WHERE id > $1"),
+            bind("", "a", &["0"]),
+            execute("", 0),
+        ];
+        client.pipeline(&messages).expect("it may be read").value().unwrap()
+    };
+    for (gives, takes) in [
+        (
+            "ALTER ROLE plans_sees_less BYPASSRLS",
+            "ALTER ROLE plans_sees_less NOBYPASSRLS",
+        ),
+        (
+            "ALTER ROLE plans_sees_less SUPERUSER",
+            "ALTER ROLE plans_sees_less NOSUPERUSER",
+        ),
+        (
+            "GRANT plans_sees_all TO plans_sees_less",
+            "REVOKE plans_sees_all FROM plans_sees_less",
+        ),
+    ] {
+        server.run(gives);
+        until(gives, || seen() == "2");
+        server.run(takes);
+        let begun = Instant::now();
+        until(takes, || seen() == "1");
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    }
 }

@@ -739,6 +739,21 @@ fn of_a_given_publication_that_is_remembered_which_it_tells_whole() {
     assert_eq!(client.ask(&read("whole")), "9");
 }
 
+/// What a publication does not tell any more makes nothing old: what is known is old as soon as that is seen, however late the stream may be.
+#[test]
+fn what_is_published_no_more_is_told_by_the_look_at_it() {
+    let stage = Stage::new("unpublished", "max_lag = \"8s\"\n");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE told (n int PRIMARY KEY); INSERT INTO told VALUES (1)");
+    let read = "/* ttl:3600 */ SELECT n FROM told";
+    stage.until_remembered(&mut client, read, "SELECT n FROM told");
+    server.run("ALTER PUBLICATION forebay SET (publish = 'insert')");
+    server.run("UPDATE told SET n = 2");
+    let begun = Instant::now();
+    until("it is seen", || client.ask(read) == "2");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
 /// Whoever can't be listened to is never answered from memory, and is told why.
 #[test]
 fn who_cannot_listen_remembers_nothing_and_says_why() {
