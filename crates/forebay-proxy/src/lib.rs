@@ -6,8 +6,8 @@
 //! option and no signal: whoever serves hands over streams that have logged in.
 //!
 //! Inside: `inward` and `outward` pass messages on and stand on `state`, what is a client's own; `relay` drives both sockets; `replies` knows
-//! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind, `effects` what of the
-//! database's own leaves something. `console` is for those who look after it, `figures` what is counted by names, `position` for those who hand on where the log is.
+//! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind, `reading` and `plans` by what
+//! settings texts are read and planned, `effects` what of the database's own leaves something. `console` is for those who look after it, `figures` what is counted by names, `position` for those who hand on where the log is.
 //!
 //! - [`Databases`]: those that are behind by their names, each an [upstream](UpstreamOptions) with its [pools](pool)
 //! - [`Session`]: one client; [`replicate()`]: one that has come for the log

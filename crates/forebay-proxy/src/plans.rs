@@ -64,9 +64,9 @@ impl HangOn {
         })
     }
 
-    /// What may change behind what leaves this.
+    /// What may change behind what of the database's own leaves this. Where nobody knows what that is it is asked what is left.
     pub(crate) fn changed_with(leaves: &Leaves) -> Self {
-        leaves.named.as_deref().map_or(Self::Folding, Self::changed_by)
+        leaves.named.as_deref().map_or(Self::Anything, Self::changed_by)
     }
 }
 
@@ -131,6 +131,12 @@ impl Plans {
             self.are_mixed = true;
             self.state = State::Stale;
         }
+    }
+
+    /// It turns out that these are set, since when nobody knows.
+    pub(crate) fn are_under(&mut self, settings: &Settings) {
+        let others = |(of, by): &(Grounds, Arc<Settings>)| !of.hang_on.are_alike(by, settings);
+        self.are_mixed |= self.made_under.as_ref().is_some_and(others);
     }
 
     /// What was set since may hold no more.
@@ -257,6 +263,16 @@ mod tests {
     }
 
     #[test]
+    fn what_turns_out_to_be_set_was_set_at_some_time() {
+        let mut plans = Plans::default();
+        plans.begin(on(HangOn::Reading), &of(&[]));
+        plans.are_under(&of(&[("app.a", "1")]));
+        assert!(!plans.begin(on(HangOn::Reading), &of(&[])));
+        plans.are_under(&of(&[("TimeZone", "UTC")]));
+        assert!(plans.begin(on(HangOn::Reading), &of(&[("TimeZone", "UTC")])));
+    }
+
+    #[test]
     fn what_a_text_changes_is_the_least_that_it_may() {
         let behind = |text: &str| HangOn::changed_behind(text.as_bytes(), Leaves::of(text.as_bytes()).as_ref());
         assert_eq!(behind("SELECT 1"), None);
@@ -270,7 +286,7 @@ mod tests {
                 named: named.map(|named| named.iter().map(|name| (*name).to_owned()).collect()),
             })
         };
-        assert_eq!(with(None), HangOn::Folding);
+        assert_eq!(with(None), HangOn::Anything);
         assert_eq!(with(Some(&[])), HangOn::Anything);
         assert_eq!(with(Some(&["app.tenant"])), HangOn::Anything);
         assert_eq!(with(Some(&["app.tenant", "timezone"])), HangOn::Reading);

@@ -489,6 +489,7 @@ impl State {
             server.settle();
         }
         server.settings = Arc::new(left.settings);
+        server.plans.are_under(&server.settings);
         if *self.settings != settings {
             let encoding = |settings: &Settings| settings.get(CLIENT_ENCODING).map(str::to_owned);
             if encoding(&self.settings) != encoding(&settings) {

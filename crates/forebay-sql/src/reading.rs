@@ -93,18 +93,22 @@ fn may_set(sql: &str, settings: &[&str]) -> bool {
     false
 }
 
-/// Whether the server plans nothing for the text, and takes no snapshot for it: one statement, which sets, shows, begins, locks, fetches or ends something
-/// (`PlannedStmtRequiresSnapshot` in its `pquery.c`).
+/// Whether nothing of ours is to be asked in front of the text, as the server plans nothing for it and takes no snapshot: one statement, which sets, shows, begins,
+/// locks, fetches or ends something (`PlannedStmtRequiresSnapshot` in its `pquery.c`), or has to be alone (`PreventInTransactionBlock`).
 #[must_use]
 pub fn plans_nothing(sql: &str) -> bool {
-    let mut tokens = Lexer::new(Dialect::Postgres, sql).map_while(Result::ok);
-    let begins = tokens.next().is_none_or(|first| is_one_of(&first, &PLANNING_NOTHING));
-    begins
-        && tokens
-            .skip_while(|token| !token.is_symbol(";"))
-            .all(|token| token.is_symbol(";"))
+    let tokens: Vec<_> = Lexer::new(Dialect::Postgres, sql).map_while(Result::ok).collect();
+    let Some((first, rest)) = tokens.split_first() else {
+        return true;
+    };
+    let is_alone = is_one_of(first, &ALONE)
+        || (is_one_of(first, &["ALTER", "CREATE", "DROP"]) && rest.iter().any(|token| is_one_of(token, &ALONE_WITH)));
+    let mut behind = rest.iter().skip_while(|token| !token.is_symbol(";"));
+    (is_alone || is_one_of(first, &PLANNING_NOTHING)) && behind.all(|token| token.is_symbol(";"))
 }
 
+const ALONE: [&str; 3] = ["CLUSTER", "REINDEX", "VACUUM"];
+const ALONE_WITH: [&str; 5] = ["CONCURRENTLY", "DATABASE", "SUBSCRIPTION", "SYSTEM", "TABLESPACE"];
 const PLANNING_NOTHING: [&str; 21] = [
     "ABORT",
     "BEGIN",
@@ -240,6 +244,9 @@ mod tests {
             "begin;",
             " /* x */ rollback ; ; -- y",
             "LOCK TABLE t",
+            "VACUUM t",
+            "create unique index concurrently i on t (f(a))",
+            "DROP DATABASE a",
             "FETCH c",
         ] {
             assert!(plans_nothing(text), "{text}");

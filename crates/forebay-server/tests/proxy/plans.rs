@@ -41,8 +41,8 @@ CREATE FUNCTION make() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.made = '0
 CREATE TABLE plans_table (n int, made date); \
 CREATE TRIGGER make BEFORE INSERT ON plans_table FOR EACH ROW EXECUTE FUNCTION make();";
 const IMMUTABLE_BY_WORD: &str = "\
-CREATE FUNCTION tenant() RETURNS text LANGUAGE sql IMMUTABLE AS $$SELECT current_setting('app.tenant', true)$$; \
-CREATE FUNCTION asked() RETURNS text LANGUAGE plpgsql STABLE AS $$BEGIN RETURN current_setting('app.tenant', true); END$$; \
+CREATE FUNCTION tenant() RETURNS text LANGUAGE sql IMMUTABLE AS $$SELECT nullif(current_setting('app.tenant', true), '')$$; \
+CREATE FUNCTION asked() RETURNS text LANGUAGE plpgsql STABLE AS $$BEGIN RETURN nullif(current_setting('app.tenant', true), ''); END$$; \
 CREATE FUNCTION of_tenant() RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN asked(); END$$;";
 
 /// What a session may have of its own, by the settings' names.
@@ -57,12 +57,12 @@ const OWN: &[(&str, &[&str])] = &[
 ];
 const NAMES: &[&str] = &["", "a", "b"];
 
-/// What a session asks: each has set its own for good, or sets it in each of its transactions, by what it has put aside.
+/// What a session asks: each has set its own for good, or sets it in each of its transactions, by what it has put aside, or has nothing of its own.
 fn something(random: &mut StdRng, asking: Asking, texts: &[&str], hint: &str) -> (Vec<Vec<u8>>, String) {
     let text = format!("{hint}{}", texts.choose(random).unwrap());
     let name = *NAMES.choose(random).unwrap();
     let as_group = |sql: &str| vec![parse("", sql), bind("", "", &[]), execute("", 0)];
-    let is_local = asking.number % 2 == 1;
+    let is_local = asking.number % 3 == 1;
     if is_local && !asking.is_inside {
         // It plans nothing outside.
         let sets: Vec<String> = OWN
@@ -124,9 +124,10 @@ fn everyone_plans_by_his_own(database: &str, has: &str, texts: &[&[&str]], hint:
         let mut twins = Twins::new(address, database);
         let sets = OWN.iter().map(|(name, values)| {
             let value = values.choose(&mut rand::rng()).unwrap();
-            match number % 2 == 1 {
-                true => format!("SET own.{} = '{value}'", name.replace('.', "_")),
-                false => format!("SET {name} = '{value}'"),
+            match number % 3 {
+                0 => format!("SET {name} = '{value}'"),
+                1 => format!("SET own.{} = '{value}'", name.replace('.', "_")),
+                _ => String::new(),
             }
         });
         twins.ask(&[query(&sets.collect::<Vec<_>>().join("; "))], "it begins");
