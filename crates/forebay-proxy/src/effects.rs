@@ -443,7 +443,10 @@ fn hang_on(rows: &[Row]) -> HangOn {
     if functions.iter().any(|row| row.is_immutable) && is_immutable_by_word_alone(&functions) {
         return HangOn::Anything;
     }
-    match functions.iter().any(|row| is_read_by_settings(row.text.as_bytes())) {
+    match functions
+        .iter()
+        .any(|row| row.is_immutable || is_read_by_settings(row.text.as_bytes()))
+    {
         true => HangOn::Reading,
         false => HangOn::Folding,
     }
@@ -683,7 +686,9 @@ mod tests {
         for (rows, hang_on_it) in [
             (vec![], HangOn::Folding),
             (vec![row("library", "l", "'x'")], HangOn::Folding),
-            (vec![row("body", "f", "select $1 + 1"), calls()], HangOn::Folding),
+            (vec![row("body", "f", "select $1 + 1")], HangOn::Folding),
+            (vec![immutable("f", "select $1::date")], HangOn::Reading),
+            (vec![row("body", "f", "select $1 + 1"), calls()], HangOn::Reading),
             (
                 vec![row("body", "f", "begin return '01/02/2024'::date; end")],
                 HangOn::Reading,

@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
-use crate::leaves::{Leaves, may_take_back};
+use crate::leaves::{Leaves, may_prepare, may_take_back};
 use crate::plans::HangOn;
 use crate::pool::PoolMode;
 use crate::position;
@@ -125,7 +125,8 @@ impl State {
                 let executed = executed(text);
                 let lent = executed.as_ref().and_then(|name| self.names.statement(name));
                 let is_read_by_settings = lent.is_some_and(|statement| statement.is_read_by_settings());
-                if self.query_waits_for_plans(Some(text), server) || self.waits_for_reading(is_read_by_settings, server)
+                if self.query_waits_for_plans(Some(text), server)
+                    || self.query_waits_for_reading(is_read_by_settings, server)
                 {
                     return Ok(false);
                 }
@@ -136,6 +137,7 @@ impl State {
                     return Ok(false);
                 }
                 let leaves = Leaves::of(text);
+                self.has_prepared_by_sql |= leaves.is_some() && may_prepare(text);
                 let mut changes_plans = HangOn::changed_behind(text, leaves.as_ref());
                 // What it sets for its transaction alone it does not leave.
                 let mut sets_reading = changes_plans.is_some() && may_set_reading(text);
@@ -159,7 +161,7 @@ impl State {
                     self.ask_for_numbers(server);
                 }
                 self.numbers.asked(text);
-                self.is_suspect |= self.is_pinned && may_take_back(text);
+                self.is_suspect |= (self.is_pinned || self.is_asking) && may_take_back(text);
                 let suspects = self.pool.effects.suspects();
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
@@ -175,7 +177,7 @@ impl State {
                 if sets_reading {
                     server.may_read_otherwise();
                 }
-                server.may_change_plans(changes_plans, may_end_a_transaction(text));
+                server.may_change_plans(changes_plans);
                 self.query(None, message, server);
                 if is_lent {
                     self.take_names_back(server);
@@ -189,7 +191,7 @@ impl State {
                 self.is_suspect = true;
                 self.has_unnamed |= body.starts_with(&SET_CONFIG);
                 server.may_read_otherwise();
-                server.may_change_plans(Some(HangOn::Folding), false);
+                server.may_change_plans(Some(HangOn::Folding));
                 self.ask(server, Asked::Query, false, None);
                 server.output.extend_from_slice(message);
             }
@@ -204,7 +206,8 @@ impl State {
                     return Ok(false);
                 }
                 let is_read_by_settings = !server.in_force.is_settled() && is_read_by_settings(text_of(definition));
-                if self.waits_for_reading(is_read_by_settings, server) {
+                let waits_for_plans = name.is_empty() && self.waits_for_plans(Some(text_of(definition)), server);
+                if waits_for_plans || self.waits_for_reading(is_read_by_settings, server) {
                     return Ok(false);
                 }
                 let reading = match &server.in_force {
@@ -286,9 +289,7 @@ impl State {
                     if sets_reading {
                         server.may_read_otherwise();
                     }
-                    if let Some(upsetting) = upsetting {
-                        server.may_change_plans(upsetting.changes_plans, true);
-                    }
+                    server.may_change_plans(upsetting.and_then(|upsetting| upsetting.changes_plans));
                     let upsets = sets_reading || upsetting.is_some_and(|upsetting| upsetting.is_of_prepared);
                     if upsets {
                         self.upsetting_at = Some(place);
@@ -372,8 +373,9 @@ impl State {
         self.numbers.asked(text_of(statement.definition()));
         if let Some(leaves) = statement.leaves() {
             self.suspect(leaves);
+            self.has_prepared_by_sql |= may_prepare(text_of(statement.definition()));
         }
-        self.is_suspect |= self.is_pinned && may_take_back(text_of(statement.definition()));
+        self.is_suspect |= (self.is_pinned || self.is_asking) && may_take_back(text_of(statement.definition()));
         let suspects = self.pool.effects.suspects();
         let set_off = suspects.and_then(|suspects| statement.set_off(&suspects));
         if let Some(leaves) = &set_off {
@@ -388,8 +390,7 @@ impl State {
             frames::put(&mut server.output, b'C', &[b"S", &name, &[0]]);
             self.ask(server, Asked::Close, true, None);
         }
-        frames::put(&mut server.output, b'S', &[]);
-        self.ask(server, Asked::Sync, true, None);
+        server.sync();
     }
 
     /// What to note of an Execute, whose portal may deallocate what the client has prepared by the protocol: the server is lent the name for
@@ -527,7 +528,8 @@ impl State {
             statement = Some(executed);
         }
         let text = statement.as_ref().map(|statement| text_of(statement.definition()));
-        if self.waits_for_plans(text, server) {
+        // What has no name was read when it was prepared, and is to stay so.
+        if !name.is_empty() && self.waits_for_plans(text, server) {
             return Ok(false);
         }
         if let Some(statement) = statement.as_ref().filter(|_| !name.is_empty())
@@ -709,43 +711,67 @@ impl State {
             InForce::Asked(place) if server.replies.is_awaited(place) => return true,
             InForce::Asked(_) | InForce::Moved => {}
         }
+        if server.replies.awaits_ready() {
+            return true;
+        }
         // What is prepared where that has failed is refused, whatever it says.
-        let has_failed = server.status == b'E' && server.replies.is_told_all();
-        if !has_failed && !server.replies.is_telling() {
+        let has_failed = server.status == b'E';
+        if !has_failed {
             server.ask_what_is_in_force();
         }
         !has_failed
     }
 
-    /// Whether a query has to wait until plans of before are discarded: what is asked of the proxy's own is answered before it, as an error would have it passed over.
+    /// The same for a query, behind what is asked beside it there is a Sync: where that fails the server would pass over the query.
+    fn query_waits_for_reading(&self, is_read_by_settings: bool, server: &mut Server) -> bool {
+        let is_first = server.replies.is_empty();
+        let waits = self.waits_for_reading(is_read_by_settings, server);
+        if waits && is_first && !server.replies.is_empty() {
+            server.sync();
+        }
+        waits
+    }
+
+    /// Whether a query has to wait until plans of before are discarded, as something has been set since. Behind what is asked beside it there is a Sync: where that
+    /// fails the server would pass over the query.
     fn query_waits_for_plans(&self, text: Option<&[u8]>, server: &mut Server) -> bool {
-        if self.waits_for_plans(text, server) {
+        if server.discards_at().is_some() {
             return true;
         }
-        let Some(place) = server.discards_at() else {
+        if !self.needs_other_plans(text, server) {
             return false;
-        };
-        server.hasten(place);
+        }
+        if !server.replies.is_empty() {
+            return server.replies.awaits_ready();
+        }
+        server.discard_plans();
+        server.sync();
         true
     }
 
-    /// Whether what is planned next has to wait until it can be asked that plans of before are discarded, as something has been set since.
+    /// Whether what is planned next has to wait until it can be asked that plans of before are discarded: until it is known whether the transaction has failed.
     fn waits_for_plans(&self, text: Option<&[u8]>, server: &mut Server) -> bool {
-        // Who has a connection to himself has his own plans there, as straight.
-        if self.mode == PoolMode::Session || !server.has_stale_plans() || server.replies.is_skipping() {
+        if !self.needs_other_plans(text, server) {
             return false;
         }
-        // Where that has failed nothing is planned.
-        let has_failed = server.status == b'E' && server.replies.is_told_all();
-        let text = text.map(std::str::from_utf8).and_then(Result::ok);
-        if has_failed || text.is_some_and(plans_nothing) {
-            return false;
-        }
-        if server.replies.is_telling() {
+        if server.replies.awaits_ready() {
             return true;
         }
         server.discard_plans();
         false
+    }
+
+    /// Whether plans that are there may be of what was set before, and it makes a difference to this text.
+    fn needs_other_plans(&self, text: Option<&[u8]>, server: &Server) -> bool {
+        // Who has a connection to himself has his own plans there, as straight.
+        let are_own = self.mode == PoolMode::Session || self.is_pinned || self.has_prepared_by_sql;
+        if are_own || !server.has_stale_plans() || server.replies.is_skipping() {
+            return false;
+        }
+        // Where that has failed nothing is planned.
+        let has_failed = server.status == b'E' && !server.replies.awaits_ready();
+        let text = text.map(std::str::from_utf8).and_then(Result::ok);
+        !has_failed && !text.is_some_and(plans_nothing)
     }
 
     /// Whether what is asked of a statement has to wait until it is known which columns it has here.

@@ -23,8 +23,16 @@ impl Leaves {
     }
 }
 
-/// Whether this text, which leaves nothing, may take back what another has left: a lock or a cursor.
+/// Whether this text, which leaves nothing, may take back what another has left: a cursor.
 pub(crate) fn may_take_back(text: &[u8]) -> bool {
-    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
-    has(b"advisory_unlock") || has(b"close")
+    has_word(text, b"close")
+}
+
+/// Whether this text, which leaves something, may prepare a statement by SQL.
+pub(crate) fn may_prepare(text: &[u8]) -> bool {
+    has_word(text, b"prepare")
+}
+
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

@@ -19,7 +19,7 @@ pub(crate) enum HangOn {
     /// What PostgreSQL's own functions ask for that are declared immutable.
     #[default]
     Folding,
-    /// Also by what texts are read: there are functions with constants in their bodies.
+    /// Also by what texts are read: there are functions of the user's, with constants in their bodies, or declared immutable though they hang on the time zone.
     Reading,
     /// Whatever is set: a function that asks for settings is declared immutable.
     Anything,
@@ -139,13 +139,6 @@ impl Plans {
         self.are_mixed |= self.made_under.as_ref().is_some_and(others);
     }
 
-    /// What was set since may hold no more.
-    pub(crate) fn may_be_set_back(&mut self) {
-        if self.are_mixed {
-            self.state = State::Stale;
-        }
-    }
-
     /// Whether they have to be discarded before anything is planned. `is_awaited` says whether what was asked at a place is not answered.
     pub(crate) fn are_stale(&self, is_awaited: impl FnOnce(u64) -> bool) -> bool {
         match self.state {
@@ -254,12 +247,8 @@ mod tests {
         assert!(plans.are_stale(|_| false), "it was passed over");
         plans.are_discarded();
         assert!(!plans.are_stale(|_| false));
-        plans.may_be_set_back();
-        assert!(plans.are_stale(|_| false));
-        assert!(plans.begin(on(HangOn::Reading), &of(&[])));
+        assert!(plans.begin(on(HangOn::Reading), &of(&[])), "they are of what was set");
         assert!(!plans.begin(on(HangOn::Reading), &of(&[])));
-        plans.may_be_set_back();
-        assert!(!plans.are_stale(|_| false));
     }
 
     #[test]

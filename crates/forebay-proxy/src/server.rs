@@ -352,7 +352,6 @@ impl Server {
             self.in_force = InForce::Moved;
         }
         self.has_moved &= !is_over;
-        self.plans.may_be_set_back();
     }
 
     /// What the session has set is known, if nothing was asked since that may set more.
@@ -360,6 +359,12 @@ impl Server {
         if !self.has_moved {
             self.in_force = InForce::Settled;
         }
+    }
+
+    /// Behind what is asked beside a client.
+    pub(crate) fn sync(&mut self) {
+        frames::put(&mut self.output, b'S', &[]);
+        let _ = self.replies.ask(Asked::Sync, true, None);
     }
 
     /// Asks what is in force now.
@@ -387,16 +392,10 @@ impl Server {
         }
     }
 
-    /// What is asked next may change what plans hang on, if it is not passed over, or end the transaction that was changed for.
-    pub(crate) fn may_change_plans(&mut self, changed: Option<HangOn>, may_end_a_transaction: bool) {
-        if self.replies.is_skipping() {
-            return;
-        }
-        if let Some(changed) = changed {
+    /// What is asked next may change what plans hang on, if it is not passed over.
+    pub(crate) fn may_change_plans(&mut self, changed: Option<HangOn>) {
+        if let Some(changed) = changed.filter(|_| !self.replies.is_skipping()) {
             self.plans.may_change(changed);
-        }
-        if may_end_a_transaction {
-            self.plans.may_be_set_back();
         }
     }
 

@@ -200,6 +200,7 @@ impl Session {
             leftovers: Leftovers::default(),
             asked_in_vain: 0,
             is_pinned,
+            has_prepared_by_sql: false,
             numbers: Numbers::of(limits.session_functions),
             has_own_numbers: false,
             has_taken: false,

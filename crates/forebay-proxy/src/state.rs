@@ -105,6 +105,8 @@ pub(crate) struct State {
     pub(crate) asked_in_vain: usize,
     /// The session stays on its server connection.
     pub(crate) is_pinned: bool,
+    /// It may have prepared something by SQL, on the connection that it has.
+    pub(crate) has_prepared_by_sql: bool,
     /// What of the database's own leaves something was asked, and the answer is coming.
     pub(crate) is_learning: bool,
     /// The answer; none where it was refused.
@@ -181,6 +183,7 @@ impl State {
         self.last_answer = LastAnswer::Database;
         self.first_answered = None;
         self.has_taken = false;
+        self.has_prepared_by_sql = false;
         self.upsetting_at = None;
         self.deallocating.clear();
         self.upsetting.clear();

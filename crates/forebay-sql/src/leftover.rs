@@ -55,7 +55,7 @@ const READING: [&str; 3] = ["TABLE", "VALUES", "WITH"];
 const OF_THE_TRANSACTION: [&str; 3] = ["CONSTRAINTS", "LOCAL", "TRANSACTION"];
 
 /// Words, quoted or not, that show what is left behind, or a function that runs a text of its argument's.
-const WATCHED: [&str; 44] = [
+const WATCHED: [&str; 47] = [
     "connectby",
     "crosstab",
     "crosstab2",
@@ -72,6 +72,10 @@ const WATCHED: [&str; 44] = [
     "hold",
     "pg_advisory_lock",
     "pg_advisory_lock_shared",
+    // What it takes back is not left any more.
+    "pg_advisory_unlock",
+    "pg_advisory_unlock_all",
+    "pg_advisory_unlock_shared",
     "pg_backup_start",
     "pg_copy_logical_replication_slot",
     "pg_copy_physical_replication_slot",

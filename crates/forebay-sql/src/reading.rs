@@ -24,12 +24,16 @@ pub const READING: [&str; 11] = [
 ];
 
 /// By these a plan folds what hangs on nothing else: PostgreSQL declares the functions that ask for them immutable (`byteaout`, `float8out`, `interval_out`,
-/// `quote_ident`).
-pub const FOLDING: [&str; 4] = [
+/// `quote_ident`, `timezone`), or users do (`to_tsvector`, `to_char`, in functions of theirs).
+pub const FOLDING: [&str; 8] = [
     "IntervalStyle",
     "bytea_output",
+    "default_text_search_config",
     "extra_float_digits",
+    "lc_numeric",
+    "lc_time",
     "quote_all_identifiers",
+    "timezone_abbreviations",
 ];
 
 /// Whether the text has something that is read by them: a string, a letter beyond ASCII, NULL.
@@ -93,18 +97,16 @@ fn may_set(sql: &str, settings: &[&str]) -> bool {
     false
 }
 
-/// Whether nothing of ours is to be asked in front of the text, as the server plans nothing for it and takes no snapshot: one statement, which sets, shows, begins,
+/// Whether nothing of ours is to be asked in front of the text, as the server plans nothing for it and takes no snapshot: its first statement sets, shows, begins,
 /// locks, fetches or ends something (`PlannedStmtRequiresSnapshot` in its `pquery.c`), or has to be alone (`PreventInTransactionBlock`).
 #[must_use]
 pub fn plans_nothing(sql: &str) -> bool {
-    let tokens: Vec<_> = Lexer::new(Dialect::Postgres, sql).map_while(Result::ok).collect();
-    let Some((first, rest)) = tokens.split_first() else {
-        return true;
-    };
-    let is_alone = is_one_of(first, &ALONE)
-        || (is_one_of(first, &["ALTER", "CREATE", "DROP"]) && rest.iter().any(|token| is_one_of(token, &ALONE_WITH)));
-    let mut behind = rest.iter().skip_while(|token| !token.is_symbol(";"));
-    (is_alone || is_one_of(first, &PLANNING_NOTHING)) && behind.all(|token| token.is_symbol(";"))
+    let tokens = Lexer::new(Dialect::Postgres, sql).map_while(Result::ok);
+    let mut tokens = tokens.skip_while(|token| token.is_symbol(";"));
+    let Some(first) = tokens.next() else { return true };
+    is_one_of(&first, &PLANNING_NOTHING)
+        || is_one_of(&first, &ALONE)
+        || (is_one_of(&first, &["ALTER", "CREATE", "DROP"]) && tokens.any(|token| is_one_of(&token, &ALONE_WITH)))
 }
 
 const ALONE: [&str; 3] = ["CLUSTER", "REINDEX", "VACUUM"];
@@ -173,19 +175,20 @@ pub fn may_ask_for_settings(body: &str) -> bool {
     let Ok(tokens) = Lexer::new(Dialect::Postgres, body).collect::<Result<Vec<_>, _>>() else {
         return true;
     };
-    let asks = |token: &Token<'_>| {
-        is_one_of(token, &["SHOW", "USER"]) || name(token).is_some_and(|name| ASKING.contains(&&*name))
-    };
+    let is_asking = |name: &str| ASKING.contains(&name) || name.ends_with("_privilege");
+    let asks =
+        |token: &Token<'_>| is_one_of(token, &["SHOW", "USER"]) || name(token).is_some_and(|name| is_asking(&name));
     tokens.iter().any(asks)
 }
 
-const ASKING: [&str; 9] = [
+const ASKING: [&str; 10] = [
     "current_role",
     "current_schema",
     "current_schemas",
     "current_setting",
     "current_user",
     "execute",
+    "pg_has_role",
     "pg_settings",
     "session_user",
     "system_user",
@@ -237,21 +240,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_planned_is_one_statement() {
+    fn what_begins_with_something_that_is_not_planned_is_known() {
         for text in [
             "",
             "SET a = 1",
             "begin;",
             " /* x */ rollback ; ; -- y",
             "LOCK TABLE t",
-            "VACUUM t",
+            "; VACUUM t",
+            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SELECT 1",
             "create unique index concurrently i on t (f(a))",
             "DROP DATABASE a",
             "FETCH c",
         ] {
             assert!(plans_nothing(text), "{text}");
         }
-        for text in ["SELECT 1", "BEGIN; SELECT 1", "(SELECT 1)", "EXECUTE a", "CALL p()"] {
+        for text in ["SELECT 1", "SELECT 1; BEGIN", "(SELECT 1)", "EXECUTE a", "CALL p()"] {
             assert!(!plans_nothing(text), "{text}");
         }
     }
@@ -263,6 +267,7 @@ mod tests {
             "begin return Current_User; end",
             "begin execute a into b; return b; end",
             "select user",
+            "select has_table_privilege('t', 'SELECT')",
             "select 'open",
         ] {
             assert!(may_ask_for_settings(body), "{body}");

@@ -117,6 +117,10 @@ fn who_has_undone_what_kept_him_gives_the_connection_back() {
         until(keeps, || is("pinned", &mut admin));
         client.run(undoes);
         until(undoes, || !is("pinned", &mut admin));
+        // At once, too, while it is asked what is left.
+        client.run(keeps);
+        client.run(undoes);
+        until(undoes, || !is("pinned", &mut admin));
         assert_eq!(at(address).ask("SELECT 1"), "1", "{undoes}");
         assert_eq!(client.ask("SELECT 2"), "2", "{undoes}");
     }

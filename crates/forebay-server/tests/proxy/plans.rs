@@ -159,6 +159,91 @@ fn what_is_remembered_was_planned_by_ones_own() {
     everyone_plans_by_his_own("plans_remembered", FUNCTIONS, &[FOLDED, CALLED], "/* ttl:3600 */ ");
 }
 
+/// Where nothing of the user's but a function is there that is declared immutable and hangs on the time zone.
+#[test]
+fn what_is_declared_immutable_is_computed_by_ones_own() {
+    let functions = "\
+        CREATE FUNCTION day_of(timestamptz) RETURNS date LANGUAGE sql IMMUTABLE AS $$SELECT $1::date$$; \
+        CREATE FUNCTION that_day() RETURNS date LANGUAGE plpgsql AS $$BEGIN RETURN day_of(to_timestamp(1704125000)); END$$";
+    let texts = &[
+        "SELECT that_day(), $1::int",
+        "SELECT day_of(to_timestamp(1704125000)), $1::int",
+    ];
+    everyone_plans_by_his_own("plans_immutable", functions, &[texts], "");
+}
+
+/// What is prepared by SQL, or has no name, is read once, as straight.
+#[test]
+fn what_was_read_stays_as_it_was_read() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "2"]);
+    const DAY: &str = "SELECT '01/02/2024'::date, $1::int";
+    let mut twins = Twins::new(proxy.address(), "postgres");
+    let mut ask = |messages: &[Vec<u8>]| drop(twins.ask(messages, &messages.concat().escape_ascii().to_string()));
+    let runs = || vec![bind("", "", &["1"]), execute("", 0), sync()];
+    for sets in [
+        "SET LOCAL bytea_output = 'escape'",
+        "SET LOCAL IntervalStyle = 'iso_8601'",
+    ] {
+        ask(&[query("BEGIN")]);
+        ask(&[query(&format!("PREPARE by_sql AS {DAY}"))]);
+        ask(&[query("SET LOCAL DateStyle = 'ISO, DMY'")]);
+        ask(&[query(sets)]);
+        ask(&[query("EXECUTE by_sql (1)")]);
+        ask(&[query("ROLLBACK")]);
+        ask(&[query("EXECUTE by_sql (1)")]);
+        ask(&[query("SET DateStyle = 'ISO, DMY'")]);
+        ask(&[query(sets)]);
+        ask(&[query("EXECUTE by_sql (1)")]);
+        ask(&[query("DISCARD ALL")]);
+        ask(&[query("BEGIN")]);
+        ask(&[vec![parse("", DAY)], runs()].concat());
+        ask(&[vec![
+            parse("by_name", sets),
+            bind("", "by_name", &[]),
+            execute("", 0),
+            sync(),
+        ]]
+        .concat());
+        ask(&[
+            vec![parse("by_name_too", "SET LOCAL DateStyle = 'ISO, DMY'")],
+            vec![bind("", "by_name_too", &[]), execute("", 0), sync()],
+        ]
+        .concat());
+        ask(&runs());
+        ask(&[query("ROLLBACK")]);
+        ask(&[close(b'S', "by_name"), close(b'S', "by_name_too"), sync()]);
+    }
+}
+
+/// What is asked beside a client behind a SET is not asked in a transaction that fails meanwhile.
+#[test]
+fn who_asks_on_behind_an_error_is_answered() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let mut twins = Twins::new(proxy.address(), "postgres");
+    let mut ask = |messages: &[Vec<u8>]| drop(twins.ask(messages, &messages.concat().escape_ascii().to_string()));
+    ask(&[parse("day", "SELECT '01/02/2024'::date"), sync()]);
+    let runs = || vec![bind("", "day", &[]), execute("", 0), sync()];
+    for sets in ["SET LOCAL bytea_output = 'escape'", "SET LOCAL DateStyle = 'ISO, DMY'"] {
+        for fails in [
+            vec![parse("", "SELECT nope"), sync()],
+            vec![query("SELECT 1/0")],
+            vec![describe(b'S', "nope"), sync()],
+        ] {
+            for next in [
+                vec![query("SELECT 1")],
+                vec![query("EXECUTE day")],
+                vec![query("ROLLBACK; SELECT 1")],
+                runs(),
+            ] {
+                ask(&[query("BEGIN")]);
+                ask(&[query(sets)]);
+                ask(&[fails.clone(), next].concat());
+                ask(&[query("ROLLBACK")]);
+            }
+        }
+    }
+}
+
 /// Rows are shown by rights that a new session has, as straight: those that were taken away past the proxy are gone a second later.
 #[test]
 fn rows_are_shown_by_the_rights_of_now() {
@@ -173,8 +258,7 @@ fn rows_are_shown_by_the_rights_of_now() {
          CREATE POLICY all_of_them ON seen TO plans_sees_all USING (true)",
     );
     let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
-    let seen = || {
-        let mut client = at(proxy.address(), "plans_sees_less");
+    let ask = |client: &mut Client| {
         let messages = [
             parse("a", "SELECT count(*) FROM seen WHERE id > $1"),
             bind("", "a", &["0"]),
@@ -182,6 +266,7 @@ fn rows_are_shown_by_the_rights_of_now() {
         ];
         client.pipeline(&messages).expect("it may be read").value().unwrap()
     };
+    let seen = || ask(&mut at(proxy.address(), "plans_sees_less"));
     for (gives, takes) in [
         (
             "ALTER ROLE plans_sees_less BYPASSRLS",
@@ -197,7 +282,12 @@ fn rows_are_shown_by_the_rights_of_now() {
         ),
     ] {
         server.run(gives);
-        until(gives, || seen() == "2");
+        // What is given and taken between two looks at roles is as if it had not been.
+        let begun = Instant::now();
+        until(gives, || seen() == "2" && begun.elapsed() > Duration::from_millis(1100));
+        // Whoever has it prepared still keeps it there.
+        let mut before = at(proxy.address(), "plans_sees_less");
+        ask(&mut before);
         server.run(takes);
         let begun = Instant::now();
         until(takes, || seen() == "1");

@@ -231,10 +231,10 @@ fn what_is_asked_beside_takes_no_snapshot() {
                 let mut client = at(proxy.address());
                 client.run(&format!("{begins}; {sets}"));
                 client.pipeline(&[whole(others, &[])]).expect(others);
-                if begins == "BEGIN" {
-                    client.run("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
-                }
                 server.run(&format!("INSERT INTO read_later VALUES ({number})"));
+                if begins == "BEGIN" {
+                    client.run("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SELECT 1");
+                }
                 let count = format!("SELECT count(*) FROM read_later WHERE n = {number} AND '' = ''");
                 let seen = [(); 2].map(|()| client.ask(&count));
                 server.run(&format!("DELETE FROM read_later WHERE n = {number}"));
