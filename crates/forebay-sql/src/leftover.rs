@@ -6,7 +6,7 @@
 
 use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer, Token};
-use super::reading::of_reading_or_folding;
+use super::settings::of_reading_or_folding;
 
 /// Statements that leave nothing, but for what [`WATCHED`] shows.
 const HARMLESS: [&str; 36] = [

@@ -27,6 +27,7 @@ mod restricted;
 mod role;
 mod row;
 mod session;
+mod settings;
 mod syntax;
 mod touches;
 mod verb;
@@ -49,12 +50,11 @@ pub use making::{may_change_tables, may_make_tables};
 pub use moment::{mentions_a_moment, names_a_moment};
 pub use normal::{normal, without_comments};
 pub use point::{Compared, Literal, Point, With, literals, point};
-pub use reading::{
-    FOLDING, READING, is_read_by_settings, may_ask_for_settings, may_set_folding, may_set_reading, plans_nothing,
-};
+pub use reading::{is_read_by_settings, may_ask_for_settings, may_set_folding, may_set_reading, plans_nothing};
 pub use restricted::{Restricted, Restriction, To, restricted};
 pub use role::{Role, role};
 pub use row::{Row, row, rows};
 pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing, executes};
+pub use settings::{FOLDING, READING};
 pub use touches::{Change, ChangeKind, Effect, NotShown, Touches, called, clip, names, touches};
 pub use verb::{Verb, verb};
