@@ -168,7 +168,7 @@ pub(crate) struct Effects {
     has_source: AtomicBool,
     /// How often its tables were changed by clients, or may have been.
     schema_changes: AtomicU64,
-    /// What plans [hang on](Self::plans_hang_on), as a number.
+    /// What plans [hang on](HangOn), as a number.
     plans_hang_on: AtomicU8,
     /// How often roles were others.
     roles_changes: AtomicU64,
@@ -430,6 +430,7 @@ fn hash_of(rows: &[Row]) -> u64 {
             hasher.write(part.as_bytes());
             hasher.write_u8(0);
         }
+        hasher.write_u8(u8::from(row.is_immutable));
         sum.wrapping_add(hasher.finish())
     })
 }
@@ -702,6 +703,13 @@ mod tests {
         assert_eq!(hang_on(&[asks]), HangOn::Reading);
         let asks = row("body", "Tenant", "select current_setting('app.tenant')");
         assert_eq!(hang_on(&[calls(), asks]), HangOn::Anything);
+        // As it is declared otherwise, and nothing else has changed.
+        let effects = Effects::default();
+        let text = "select current_user";
+        effects.learn(Some(vec![row("body", "f", text)]));
+        assert_eq!(effects.grounds().hang_on, HangOn::Folding);
+        effects.learn(Some(vec![immutable("f", text)]));
+        assert_eq!(effects.grounds().hang_on, HangOn::Anything);
     }
 
     #[test]

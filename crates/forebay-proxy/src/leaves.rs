@@ -33,6 +33,7 @@ pub(crate) fn may_prepare(text: &[u8]) -> bool {
     has_word(text, b"prepare")
 }
 
-fn has_word(text: &[u8], word: &[u8]) -> bool {
+/// Whether the text has this word in it, in whatever letters, or what looks like it.
+pub(crate) fn has_word(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use forebay_sql::{FOLDING, READING, may_set_folding, may_set_reading};
 
-use crate::leaves::Leaves;
+use crate::leaves::{Leaves, has_word};
 use crate::settings::Settings;
 
 /// What plans of a database hang on: each on what those before it do, too.
@@ -71,9 +71,8 @@ impl HangOn {
 }
 
 /// Whether the text may set something for its transaction alone.
-pub(crate) fn may_set_locally(text: &[u8]) -> bool {
-    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
-    has(b"local") || has(b"set_config")
+fn may_set_locally(text: &[u8]) -> bool {
+    has_word(text, b"local") || has_word(text, b"set_config")
 }
 
 /// What plans hang on, beside what is set.

@@ -19,7 +19,7 @@ use crate::columns::Columns;
 use crate::effects::Suspects;
 use crate::figures::{Counting, Top};
 use crate::frames::zero_terminated;
-use crate::leaves::Leaves;
+use crate::leaves::{Leaves, has_word};
 use crate::plans::HangOn;
 use crate::reading::{self, InForce, Reading, are_alike};
 use crate::settings::Settings;
@@ -112,8 +112,7 @@ pub(crate) fn asks_for_numbers(text: &[u8]) -> bool {
 
 /// Whether the text may copy in what the client sends behind it: it has the words that do.
 fn may_copy_in(text: &[u8]) -> bool {
-    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
-    has(b"copy") && has(b"stdin")
+    has_word(text, b"copy") && has_word(text, b"stdin")
 }
 
 /// Whether the text may change tables that are there.
@@ -935,4 +934,33 @@ pub(crate) fn in_the_clients_words(said: &[u8], name: &[u8]) -> Option<Vec<u8>> 
         .take_while(|byte| byte.is_ascii_digit())
         .count();
     Some([&said[..begin], name, &said[begin + prefix.len() + digits..]].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_told_other_types_in_turns_finds_what_he_was_told_before() {
+        let (statements, settings) = (Statements::default(), Arc::default());
+        let of = || statements.of(b"SELECT $1\0\0\0", &settings, 0);
+        let one = of();
+        assert!(one.learn_types(b"one"));
+        let other = statements.of_other_types(&one, b"other");
+        assert_ne!(one.number(), other.number());
+        assert_eq!(of().number(), other.number());
+        for _ in 0..3 {
+            assert_eq!(statements.of_other_types(&other, b"one").number(), one.number());
+            assert_eq!(of().number(), one.number());
+            assert_eq!(statements.of_other_types(&one, b"other").number(), other.number());
+            assert_eq!(of().number(), other.number());
+        }
+        let others: Vec<_> = (0..2 * OF_OTHER_TYPES_MAX)
+            .map(|number| statements.of_other_types(&one, &number.to_be_bytes()))
+            .collect();
+        assert_eq!(statements.all().len(), OF_OTHER_TYPES_MAX, "so many are known");
+        assert_eq!(of().number(), others.last().unwrap().number());
+        statements.retire(others.last().unwrap());
+        assert!(statements.all().is_empty(), "whoever comes prepares another");
+    }
 }

@@ -109,8 +109,9 @@ fn everyone_plans_by_his_own(database: &str, has: &str, texts: &[&[&str]], hint:
     at(database).run(&format!(
         "CREATE VIEW plans_view AS SELECT decode('4142', 'hex')::text AS x; {has}"
     ));
-    let reloadable = (!hint.is_empty()).then(|| remembering("invalidate = \"none\"\n"));
     let connections = (INSIDE_MAX + 1).to_string();
+    let lines = format!("invalidate = \"none\"\nmax_server_connections = {connections}\n");
+    let reloadable = (!hint.is_empty()).then(|| remembering(&lines));
     let plain = reloadable
         .is_none()
         .then(|| proxy(postgres(), &["--max-server-connections", &connections]));
@@ -120,10 +121,10 @@ fn everyone_plans_by_his_own(database: &str, has: &str, texts: &[&[&str]], hint:
         .unwrap()
         .address();
     let texts = texts.concat();
-    let make = |number: usize| {
+    let make = |number: usize, random: &mut StdRng| {
         let mut twins = Twins::new(address, database);
         let sets = OWN.iter().map(|(name, values)| {
-            let value = values.choose(&mut rand::rng()).unwrap();
+            let value = values.choose(random).unwrap();
             match number % 3 {
                 0 => format!("SET {name} = '{value}'"),
                 1 => format!("SET own.{} = '{value}'", name.replace('.', "_")),

@@ -121,7 +121,7 @@ fn everyone_has_what_he_prepared(address: SocketAddr, schema: &str, is_altered: 
              CREATE TABLE {schema}_{at}.{schema}_t ({columns}); INSERT INTO {schema}_{at}.{schema}_t VALUES ({values})"
         ));
     }
-    let make = |_| {
+    let make = |_, _: &mut StdRng| {
         let mut twins = Twins::new(address, "postgres");
         twins.ask(&[query(&format!("SET search_path = {schema}_one"))], "it begins");
         twins

@@ -106,7 +106,7 @@ fn everyone_reads_by_his_own(address: SocketAddr, is_alone: bool, hint: &str) {
     // Outside all that it has set may be as at first.
     in_turns(
         "READING",
-        |_| Twins::new(address, DATABASE),
+        |_, _| Twins::new(address, DATABASE),
         1.0,
         |random, asking| something(random, asking, is_alone, hint),
     );

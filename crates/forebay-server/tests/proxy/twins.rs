@@ -68,7 +68,7 @@ pub(crate) struct Asking {
 /// `FOREBAY_NAME_SEED` and `FOREBAY_NAME_ROUNDS`, if they are set. Of a hundred times that somebody has asked something, so many another comes instead.
 pub(crate) fn in_turns(
     name: &str,
-    make: impl Fn(usize) -> Twins,
+    make: impl Fn(usize, &mut StdRng) -> Twins,
     goes_in_a_hundred: f64,
     mut something: impl FnMut(&mut StdRng, Asking) -> (Vec<Vec<u8>>, String),
 ) {
@@ -77,7 +77,7 @@ pub(crate) fn in_turns(
     let rounds = variable("ROUNDS").map_or(1500, |rounds| rounds.parse().unwrap());
     println!("FOREBAY_{name}_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut all: Vec<Twins> = (0..TWINS).map(&make).collect();
+    let mut all: Vec<Twins> = (0..TWINS).map(|number| make(number, &mut random)).collect();
     let mut rows = 0;
     for round in 0..rounds {
         let inside = all.iter().filter(|twins| twins.is_inside).count();
@@ -96,7 +96,7 @@ pub(crate) fn in_turns(
             all[number].ask(&[query("ROLLBACK")], "it has failed");
         }
         if random.random_bool(goes_in_a_hundred / 100.0) {
-            all[number] = make(number);
+            all[number] = make(number, &mut random);
         }
     }
     assert!(rows > rounds / 10, "{rows} rows in {rounds} rounds");
