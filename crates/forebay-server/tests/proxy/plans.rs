@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 
 use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
 use crate::crowd::until;
-use crate::memory::remembering;
+use crate::memory::{remembering, until_remembered};
 use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
 use crate::{postgres, proxy, straight};
 
@@ -171,6 +171,35 @@ fn what_is_declared_immutable_is_computed_by_ones_own() {
         "SELECT day_of(to_timestamp(1704125000)), $1::int",
     ];
     everyone_plans_by_his_own("plans_immutable", functions, &[texts], "");
+}
+
+/// What is asked for memory, on a connection that nobody has, is planned by whose answer it is, too.
+#[test]
+fn what_is_asked_for_memory_is_planned_by_whose_answer_it_is() {
+    const NAME: &str = "plans_filled";
+    straight(postgres()).run(&format!("CREATE DATABASE {NAME}"));
+    let at = |address| Client::connect_with(address, &[("user", "postgres"), ("database", NAME)]).unwrap();
+    at(postgres().address()).run(
+        "CREATE FUNCTION day_of(n int) RETURNS date STABLE LANGUAGE plpgsql AS $$BEGIN RETURN '01/02/2024'::date + n; END$$; \
+         CREATE TABLE days (n int PRIMARY KEY); INSERT INTO days SELECT generate_series(1, 40)",
+    );
+    let rule = "[[rule]]\nname = \"days\"\nfunction = \"day_of\"\nstable_functions = true\ndepends_on = [\"days\"]\nfresh = \"1h\"\n";
+    let reloadable = remembering(&format!("invalidate = \"none\"\nmax_server_connections = 1\n{rule}"));
+    let address = reloadable.proxy.address();
+    let mut admin = at(address);
+    let mut clients = ["ISO, MDY", "ISO, DMY"].map(|style| {
+        let mut client = at(address);
+        client.run(&format!("SET DateStyle = '{style}'"));
+        client
+    });
+    let read = |n: usize| format!("SELECT n, day_of(0) FROM days WHERE n = {n}");
+    for client in &mut clients {
+        until_remembered(client, &mut admin, &read(1), "SELECT n, day_of");
+    }
+    for n in 2..=40 {
+        let [months_first, days_first] = [0, 1].map(|at| clients[at].run(&read(n)).rows()[0][1].clone().unwrap());
+        assert_eq!((&*months_first, &*days_first), ("2024-01-02", "2024-02-01"), "{n}");
+    }
 }
 
 /// What is prepared by SQL, or has no name, is read once, as straight.
