@@ -37,6 +37,8 @@ pub(crate) enum End {
     Unexpected(#[from] Unexpected),
     #[error("what the session had set could not be set again")]
     Settings,
+    #[error("the role that has logged in is called otherwise by now, or is gone")]
+    AnotherRole,
     #[error("a copy that had a Sync behind its beginning failed, and what is answered next cannot be told")]
     Uncertain,
     #[error("the connection ended while the statement was to commit; whether it took effect is not known")]
@@ -56,6 +58,7 @@ pub(crate) fn last_word(end: &End) -> Option<WireError> {
         End::Idle => "57P05",
         End::IdleInTransaction => "25P03",
         End::Unknown => "08007",
+        End::AnotherRole => sqlstate::INVALID_AUTHORIZATION,
         End::Stopped => sqlstate::ADMIN_SHUTDOWN,
     };
     Some(WireError::fatal(code, end.to_string()))

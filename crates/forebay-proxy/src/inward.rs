@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
-use crate::leaves::{Leaves, may_prepare, may_take_back};
+use crate::leaves::{Leaves, may_prepare, may_take_back, resets_all};
 use crate::plans::HangOn;
 use crate::pool::PoolMode;
 use crate::position;
@@ -148,10 +148,14 @@ impl State {
                     {
                         return Ok(passed);
                     }
-                    self.suspect(&leaves);
+                    let place = server.replies.next_place();
+                    self.suspect(&leaves, place);
+                    if self.unnamed_at.is_some() && resets_all(text) {
+                        self.resets_all_at = Some(place);
+                    }
                     // What the server passes over is not answered, either.
                     if !server.replies.is_skipping() {
-                        self.upsetting_at = Some(server.replies.next_place());
+                        self.upsetting_at = Some(place);
                     }
                 }
                 if may_change_tables(text) && !server.replies.is_skipping() {
@@ -164,7 +168,7 @@ impl State {
                 self.is_suspect |= (self.is_pinned || self.is_asking) && may_take_back(text);
                 let suspects = self.pool.effects.suspects();
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
-                    self.suspect(&leaves);
+                    self.suspect(&leaves, server.replies.next_place());
                     sets_reading = true;
                     let also = Some(HangOn::changed_with(&leaves));
                     changes_plans = changes_plans.into_iter().chain(also).min();
@@ -189,7 +193,9 @@ impl State {
                 }
                 self.watch_anything();
                 self.is_suspect = true;
-                self.has_unnamed |= body.starts_with(&SET_CONFIG);
+                if body.starts_with(&SET_CONFIG) {
+                    self.unnamed_at = Some(server.replies.next_place());
+                }
                 server.may_read_otherwise();
                 server.may_change_plans(Some(HangOn::Folding));
                 self.ask(server, Asked::Query, false, None);
@@ -242,6 +248,9 @@ impl State {
                     self.close(name, message, server);
                 } else {
                     let asked = if tag == b'D' { Asked::Describe } else { Asked::Close };
+                    // It may be the cursor that has kept him.
+                    let is_named = matches!(body, [b'P', _, _, ..]);
+                    self.is_suspect |= tag == b'C' && is_named && (self.is_pinned || self.is_asking);
                     let portal = match body {
                         [b'P', portal @ .., 0] if tag == b'D' => Some(portal),
                         _ => None,
@@ -372,14 +381,14 @@ impl State {
         }
         self.numbers.asked(text_of(statement.definition()));
         if let Some(leaves) = statement.leaves() {
-            self.suspect(leaves);
+            self.suspect(leaves, server.replies.next_place());
             self.has_prepared_by_sql |= may_prepare(text_of(statement.definition()));
         }
         self.is_suspect |= (self.is_pinned || self.is_asking) && may_take_back(text_of(statement.definition()));
         let suspects = self.pool.effects.suspects();
         let set_off = suspects.and_then(|suspects| statement.set_off(&suspects));
         if let Some(leaves) = &set_off {
-            self.suspect(leaves);
+            self.suspect(leaves, server.replies.next_place());
         }
         set_off
     }
@@ -735,17 +744,23 @@ impl State {
     /// Whether a query has to wait until plans of before are discarded, as something has been set since. Behind what is asked beside it there is a Sync: where that
     /// fails the server would pass over the query.
     fn query_waits_for_plans(&self, text: Option<&[u8]>, server: &mut Server) -> bool {
-        if server.discards_at().is_some() {
-            return true;
+        if server.discards_at().is_none() {
+            if !self.needs_other_plans(text, server) {
+                return false;
+            }
+            let is_first = server.replies.is_empty();
+            if !is_first && server.replies.awaits_ready() {
+                return true;
+            }
+            server.discard_plans();
+            // Behind what has no Sync the server passes over the query where something fails, straight too.
+            if is_first {
+                server.sync();
+            }
         }
-        if !self.needs_other_plans(text, server) {
-            return false;
+        if let Some(place) = server.discards_at() {
+            server.hasten(place);
         }
-        if !server.replies.is_empty() {
-            return server.replies.awaits_ready();
-        }
-        server.discard_plans();
-        server.sync();
         true
     }
 

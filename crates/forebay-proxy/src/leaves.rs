@@ -2,7 +2,7 @@
 //!
 //! Promises: none for a text that by itself leaves nothing. Knows no function of the user's.
 
-use forebay_sql::{may_leave_something, settings_named};
+use forebay_sql::{ends_by_resetting_all, may_leave_something, settings_named};
 
 /// What a text may leave in its session.
 #[derive(Debug)]
@@ -26,6 +26,11 @@ impl Leaves {
 /// Whether this text, which leaves nothing, may take back what another has left: a cursor.
 pub(crate) fn may_take_back(text: &[u8]) -> bool {
     has_word(text, b"close")
+}
+
+/// Whether nothing that was set is left behind this text.
+pub(crate) fn resets_all(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(ends_by_resetting_all)
 }
 
 /// Whether this text, which leaves something, may prepare a statement by SQL.

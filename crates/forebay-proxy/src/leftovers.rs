@@ -10,11 +10,12 @@ use crate::frames;
 use crate::settings::{Settings, quoted_text};
 
 /// Asks for settings by name, and for whatever else is left, by a name that is NULL: also for what a function has set that may do more than
-/// who called it.
+/// who called it. What is of one transaction is shown behind it as if it were the session's, and begins anew with each.
 const ASK: &str = "\
 SELECT CASE WHEN context OPERATOR(pg_catalog.=) 'user' OR (SELECT rolsuper FROM pg_catalog.pg_roles \
 WHERE rolname OPERATOR(pg_catalog.=) SESSION_USER) THEN name END, setting \
 FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
+AND name OPERATOR(pg_catalog.<>) ALL (ARRAY['transaction_isolation', 'transaction_read_only', 'transaction_deferrable']) \
 UNION ALL SELECT 'role', pg_catalog.current_setting('role') \
 WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none' \
 UNION ALL SELECT 'session_authorization', CAST(SESSION_USER AS pg_catalog.text) \

@@ -50,6 +50,7 @@ mod refusal;
 mod relay;
 mod replication;
 mod replies;
+mod role;
 mod server;
 mod session;
 mod settings;

@@ -178,7 +178,7 @@ impl State {
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DISCARD ALL\0" => {
                     self.discarded(server);
                     server.is_used_up |= std::mem::take(&mut self.is_pinned);
-                    self.has_unnamed = false;
+                    self.has_reset_all(reply.place);
                 }
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DEALLOCATE ALL\0" => self.discarded(server),
                 // The next one may have begun.
@@ -243,6 +243,9 @@ impl State {
                 Some(Note::Queried { place, deallocated, .. }) => {
                     let at = (self.lease, place);
                     self.names.decided(&[], at);
+                    if self.resets_all_at == Some(place) && !reply.had_error && server.status == b'I' {
+                        self.has_reset_all(place);
+                    }
                     match deallocated {
                         Some((name, before)) if reply.had_error => self.names.undo(name, at, before),
                         Some((name, _)) => self.names.decided(&name, at),

@@ -26,8 +26,10 @@ use crate::memory::Memory;
 use crate::memory::does::Does;
 use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::reach::Reach;
+use crate::role::{self, Role};
 use crate::server::{Server, Shown};
 use crate::sharing::company::Companies;
+use crate::sharing::learning::ask_texts;
 pub use crate::sharing::met::{Asks, Met};
 use crate::sharing::rules::Rules;
 pub use crate::sharing::rules::{Doubt, Rule, StatementForm, TableName};
@@ -187,6 +189,7 @@ pub(crate) struct Pool {
     /// Of its connections.
     shown: Mutex<Vec<Weak<Shown>>>,
     welcomes: Welcomes,
+    pub(crate) role: Role,
     /// Of the server, which other pools are of, too.
     reach: Arc<Reach>,
     /// Of all databases.
@@ -278,6 +281,7 @@ impl Pool {
             asks_for_numbers: AtomicBool::new(false),
             shown: Mutex::default(),
             welcomes: Welcomes::default(),
+            role: Role::default(),
             reach,
             tops,
             away,
@@ -445,10 +449,8 @@ impl Pool {
                 },
             };
             match grant {
-                Grant::Lent(mut server) => {
-                    server.look();
-                    if server.is_clean() && self.is_of_now(&server) {
-                        server.lent.again();
+                Grant::Lent(server) => {
+                    if let Some(server) = self.lend(server).await {
                         return Ok(server);
                     }
                 }
@@ -458,11 +460,9 @@ impl Pool {
                     let permit = match self.permit(beginning).await? {
                         Right::Permit(permit) => permit,
                         // What somebody else has given back meanwhile does as well.
-                        Right::Lent(mut server) => {
+                        Right::Lent(server) => {
                             drop(place);
-                            server.look();
-                            if server.is_clean() && self.is_of_now(&server) {
-                                server.lent.again();
+                            if let Some(server) = self.lend(server).await {
                                 return Ok(server);
                             }
                             continue;
@@ -472,6 +472,24 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// One that was given back, if it can be lent again.
+    async fn lend(&self, mut server: Box<Server>) -> Option<Box<Server>> {
+        server.look();
+        if !server.is_clean() || !self.is_of_now(&server) {
+            return None;
+        }
+        if self.role.is_due() {
+            let rows = ask_texts(&mut server, role::ASK).await.ok()?;
+            let role = rows.and_then(|rows| rows.into_iter().next()).map(|(_, role)| role);
+            if self.role.learn(role, self.user()) {
+                self.renew();
+                return None;
+            }
+        }
+        server.lent.again();
+        Some(server)
     }
 
     /// The same for somebody who would rather have none than wait for what is not there: none where a connection to the server cannot be made, as
@@ -637,6 +655,7 @@ impl Pool {
     /// # Cancel safety
     /// Dropped before it completes, whoever waits next is served.
     pub(crate) async fn welcome(&self, beginning: &Beginning) -> Result<Welcome, Unavailable> {
+        self.role.logs_in();
         let mut news = pin!(self.welcomes.news());
         news.as_mut().enable();
         if self.would_wait(beginning)

@@ -365,6 +365,7 @@ impl Server {
     pub(crate) fn sync(&mut self) {
         frames::put(&mut self.output, b'S', &[]);
         let _ = self.replies.ask(Asked::Sync, true, None);
+        self.hastened_to = self.replies.next_place();
     }
 
     /// Asks what is in force now.

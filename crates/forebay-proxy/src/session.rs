@@ -183,6 +183,7 @@ impl Session {
         let is_pinned = beginning.may_set(IDLE_TIMEOUT);
         let mut state = State {
             mode: limits.mode,
+            role_changes: pool.role.changes(),
             max_message_bytes: limits.max_message_bytes,
             pool,
             beginning,
@@ -195,7 +196,8 @@ impl Session {
             told,
             is_suspect: false,
             named: BTreeSet::new(),
-            has_unnamed: false,
+            unnamed_at: None,
+            resets_all_at: None,
             is_asking: false,
             leftovers: Leftovers::default(),
             asked_in_vain: 0,
@@ -290,6 +292,10 @@ impl Session {
                 deadlines.begins();
             }
             match wanted {
+                // What he had was another's.
+                Ok(Wanted::Server) if self.state.pool.role.changes() != self.state.role_changes => {
+                    return End::AnotherRole;
+                }
                 Ok(Wanted::Server) => {}
                 Ok(Wanted::Command(command)) => {
                     // A command cannot be cancelled, nor is it what comes behind it.

@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 /// The setting that says what may be set.
 const ROLE: &str = "role";
+/// The setting that says how texts are written.
+pub(crate) const CLIENT_ENCODING: &str = "client_encoding";
 
 /// What is set, by name, as `pg_settings` shows it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
@@ -48,7 +50,8 @@ impl Settings {
         }
     }
 
-    /// The statement that brings a connection on which `self` is set to `wanted`; empty where they are equal.
+    /// The statement that brings a connection on which `self` is set to `wanted`; empty where they are equal. Each of the two is as it is written in the
+    /// `client_encoding` that it has, and the text is read by that of before.
     pub(crate) fn change_to(&self, wanted: &Self) -> String {
         let mut text = String::new();
         // What may be set depends on the role: all is set by who has logged in, and the role last.
@@ -56,22 +59,47 @@ impl Settings {
         if had_role {
             let _ = write!(text, "RESET \"{ROLE}\";");
         }
-        let gone = self.by_name.keys().filter(|name| !wanted.by_name.contains_key(*name));
+        let is_written_otherwise = self.get(CLIENT_ENCODING) != wanted.get(CLIENT_ENCODING);
+        let is_wanted = |name: &String| wanted.by_name.contains_key(name);
+        // By its own encoding, before that is another.
+        let of_letters = self.by_name.keys().filter(|name| !name.is_ascii());
+        for name in of_letters.filter(|name| is_written_otherwise || !is_wanted(name)) {
+            let _ = write!(text, "SELECT pg_catalog.set_config({},NULL,false);", literal(name));
+        }
+        let gone = self.by_name.keys().filter(|name| name.is_ascii() && !is_wanted(name));
         for name in gone.filter(|name| *name != ROLE) {
             let quoted = quoted_name(name);
             let _ = write!(text, "RESET {quoted};");
         }
         let mut separator = "SELECT ";
+        let others = wanted
+            .by_name
+            .iter()
+            .filter(|(name, _)| *name != ROLE && *name != CLIENT_ENCODING);
+        let encoding = wanted.by_name.get_key_value(CLIENT_ENCODING);
         let role = wanted.by_name.get_key_value(ROLE);
-        for (name, value) in wanted.by_name.iter().filter(|(name, _)| *name != ROLE).chain(role) {
-            if self.by_name.get(name) != Some(value) || name == ROLE {
-                let (name, value) = (quoted_text(name), quoted_text(value));
+        for (name, value) in encoding.into_iter().chain(others).chain(role) {
+            let is_same = !is_written_otherwise || (name.is_ascii() && value.is_ascii());
+            if !is_same || self.by_name.get(name) != Some(value) || name == ROLE {
+                let (name, value) = (literal(name), literal(value));
                 let _ = write!(text, "{separator}pg_catalog.set_config({name},{value},false)");
                 separator = ",";
             }
         }
         text
     }
+}
+
+/// What says this in every encoding: what is more than ASCII is read by the client's of the time when it is computed.
+fn literal(text: &str) -> String {
+    if text.is_ascii() {
+        return quoted_text(text);
+    }
+    let mut hex = String::new();
+    for byte in text.bytes() {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    format!("pg_catalog.convert_from(pg_catalog.decode('{hex}','hex'),pg_catalog.pg_client_encoding())")
 }
 
 /// Each part between dots by itself: settings of extensions and of users have two.
@@ -126,6 +154,24 @@ mod tests {
             from.change_to(&settings(&[("role", "a"), ("track_counts", "off")])),
             "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('track_counts','off',false),\
              pg_catalog.set_config('role','a',false)"
+        );
+    }
+
+    #[test]
+    fn what_is_more_than_ascii_is_of_its_own_encoding() {
+        let from = settings(&[
+            ("client_encoding", "LATIN1"),
+            ("app.\u{e9}", "1"),
+            ("app.b", "1"),
+            ("app.c", "\u{e9}"),
+        ]);
+        let to = settings(&[("app.c", "\u{e9}"), ("client_encoding", "UTF8")]);
+        assert_eq!(
+            from.change_to(&to),
+            "SELECT pg_catalog.set_config(pg_catalog.convert_from(pg_catalog.decode('6170702ec3a9','hex'),\
+             pg_catalog.pg_client_encoding()),NULL,false);RESET \"app\".\"b\";\
+             SELECT pg_catalog.set_config('client_encoding','UTF8',false),pg_catalog.set_config('app.c',\
+             pg_catalog.convert_from(pg_catalog.decode('c3a9','hex'),pg_catalog.pg_client_encoding()),false)"
         );
     }
 

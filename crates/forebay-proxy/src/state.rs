@@ -26,7 +26,7 @@ use crate::pool::{Pool, PoolMode};
 use crate::reading::InForce;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
-use crate::settings::Settings;
+use crate::settings::{CLIENT_ENCODING, Settings};
 use crate::sharing::company::Company;
 use crate::statements::{Described, Named, Names, Prepared, Shape, Statement};
 use crate::welcome::Reported;
@@ -36,8 +36,6 @@ const IN_VAIN_MAX: usize = 3;
 
 /// The setting that ends a session which asks nothing for so long.
 pub(crate) const IDLE_TIMEOUT: &str = "idle_session_timeout";
-
-const CLIENT_ENCODING: &str = "client_encoding";
 
 /// `currval` and `lastval` are undefined behind it, as in a new session.
 const FORGET_NUMBERS: &str = "DISCARD SEQUENCES;";
@@ -68,6 +66,8 @@ pub(crate) struct Upsetting {
 /// What is the client's own, wherever it runs.
 #[derive(Debug)]
 pub(crate) struct State {
+    /// How often his [role](crate::role) was another when he came.
+    pub(crate) role_changes: u64,
     pub(crate) pool: Arc<Pool>,
     /// For how long it has a connection.
     pub(crate) mode: PoolMode,
@@ -93,8 +93,10 @@ pub(crate) struct State {
     pub(crate) is_suspect: bool,
     /// Settings of the user's own that the client has named.
     pub(crate) named: BTreeSet<String>,
-    /// It may have set others.
-    pub(crate) has_unnamed: bool,
+    /// Where it was asked last what may have set others.
+    pub(crate) unnamed_at: Option<u64>,
+    /// Where it was asked last that all be reset.
+    pub(crate) resets_all_at: Option<u64>,
     /// What is left was asked, and the answer is coming.
     pub(crate) is_asking: bool,
     pub(crate) leftovers: Leftovers,
@@ -185,6 +187,7 @@ impl State {
         self.has_taken = false;
         self.has_prepared_by_sql = false;
         self.upsetting_at = None;
+        self.resets_all_at = None;
         self.deallocating.clear();
         self.upsetting.clear();
         self.bound.clear();
@@ -287,13 +290,18 @@ impl State {
         self.passing_in == 0 && self.passing_out == 0 && server.status == b'I' && server.replies.is_empty()
     }
 
-    /// Something may be left that is to be looked for.
-    pub(crate) fn suspect(&mut self, leaves: &Leaves) {
+    /// What is asked at this place may leave something that is to be looked for.
+    pub(crate) fn suspect(&mut self, leaves: &Leaves, place: u64) {
         self.is_suspect = true;
         match &leaves.named {
             Some(named) => self.named.extend(named.iter().cloned()),
-            None => self.has_unnamed = true,
+            None => self.unnamed_at = Some(place),
         }
+    }
+
+    /// Whatever was set before what was asked at this place is set no more.
+    pub(crate) fn has_reset_all(&mut self, place: u64) {
+        self.unnamed_at = self.unnamed_at.filter(|asked| *asked > place);
     }
 
     /// Whether what the name stands for is not known before the server has answered.
@@ -471,7 +479,7 @@ impl State {
             left.pins.push("what cannot be asked".to_owned());
         }
         self.asked_in_vain = 0;
-        if self.has_unnamed {
+        if self.unnamed_at.is_some() {
             left.pins.push("settings of unknown names".to_owned());
         }
         // By it the server would end whoever has the connection next.

@@ -215,14 +215,53 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
                 _ => return None,
             }
         } else if token.kind == Kind::Text && begins_with_do(&tokens[..at]) {
-            let body = token.text.to_ascii_lowercase();
-            let sets = |at: usize| !body[at..].starts_with(|next: char| next.is_alphanumeric() || next == '_');
-            if body.contains("set_config") || body.match_indices("set").any(|(at, set)| sets(at + set.len())) {
-                return None;
-            }
+            let is_of_another_language = (tokens.windows(2))
+                .any(|pair| pair[0].is_word("LANGUAGE") && name(&pair[1]).is_none_or(|language| language != "plpgsql"));
+            let body = quoted(token).filter(|_| !is_of_another_language);
+            named.extend(settings_named_in_code(
+                body.as_deref().unwrap_or(token.text),
+                body.is_some(),
+            )?);
         }
     }
     Some(named)
+}
+
+/// Those that code which is run at once may set; whether it is in PL/pgSQL for certain. Of what it puts together nothing is known.
+fn settings_named_in_code(code: &str, is_known: bool) -> Option<Vec<String>> {
+    let code_in_lower_case = code.to_ascii_lowercase();
+    let ends = |at: usize| !code_in_lower_case[at..].starts_with(|next: char| next.is_alphanumeric() || next == '_');
+    let has = |word: &str| {
+        let mut all = code_in_lower_case.match_indices(word);
+        all.any(|(at, found)| ends(at + found.len()))
+    };
+    let sets = has("set_config") || has("set");
+    match is_known && !has("execute") {
+        _ if !sets => Some(Vec::new()),
+        true => settings_named(code),
+        false => None,
+    }
+}
+
+/// What stands in quotes, dollars or plain ones.
+fn quoted(token: &Token<'_>) -> Option<String> {
+    let Some(rest) = token.text.strip_prefix('$') else {
+        return string(token);
+    };
+    let (tag, rest) = rest.split_once('$')?;
+    let inner = rest.strip_suffix('$')?.strip_suffix(tag)?.strip_suffix('$')?;
+    Some(inner.to_owned())
+}
+
+/// Whether the last of these statements resets all that is set.
+pub fn ends_by_resetting_all(sql: &str) -> bool {
+    let Some(mut tokens) = tokens(sql) else { return false };
+    while tokens.pop_if(|last| last.is_symbol(";")).is_some() {}
+    let begin = tokens
+        .iter()
+        .rposition(|token| token.is_symbol(";"))
+        .map_or(0, |at| at + 1);
+    matches!(&tokens[begin..], [reset, all] if reset.is_word("RESET") && all.is_word("ALL"))
 }
 
 /// Whether an argument ends here with a cast to `text`.
@@ -404,7 +443,18 @@ mod tests {
                 "set \"app.who\" = 'x'; set a.b.c = 1; set \"a.b\".\"C\" = 1",
                 Some(vec!["app.who", "a.b.c", "a.b.C"]),
             ),
-            ("do $$begin set\tapp.x = 'y'; end$$", None),
+            ("do $$begin set\tapp.x = 'y'; end$$", Some(vec!["app.x"])),
+            (
+                "do $a$begin set local app.x = 'y'; update t set v = 1; end$a$ language plpgsql",
+                Some(vec!["app.x"]),
+            ),
+            ("do 'begin set app.x = ''y''; end'", Some(vec!["app.x"])),
+            ("do e'begin set app.x = 1; end'", None),
+            ("do $$begin execute 'set ' || x; end$$", None),
+            ("do $$begin execute 'select 1'; end$$", Some(vec![])),
+            ("do language plpython3u $$plpy.execute(\"set app.x = 1\")$$", None),
+            ("do $$plpy.execute(\"set app.x = 1\")$$ language \"plpython3u\"", None),
+            ("do $$begin perform set_config(x, y, false); end$$", None),
             ("do $$begin perform 1 offset_of; end$$", Some(vec![])),
             (
                 "select query_to_xml('select set_config(''a.b'',''c'',false)', true, false, '')",
@@ -417,7 +467,10 @@ mod tests {
             ("select set_config('a' || 'b', 'x', false)", None),
             ("select set_config('a.b'::text, 'x'::text, false)", Some(vec!["a.b"])),
             ("select set_config('a.b'::name, 'x', false)", None),
-            ("do $$begin perform set_config('a.b', 'c', false); end$$", None),
+            (
+                "do $$begin perform set_config('a.b', 'c', false); end$$",
+                Some(vec!["a.b"]),
+            ),
             ("do $$begin raise notice 'x'; end$$", Some(vec![])),
             (
                 "insert into t values (1) on conflict (a) do update set b = 'set '",
@@ -428,6 +481,27 @@ mod tests {
             let told = settings_named(sql);
             let told: Option<Vec<&str>> = told.as_ref().map(|names| names.iter().map(String::as_str).collect());
             assert_eq!(told, named, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_ends_by_resetting_all_is_told() {
+        for sql in [
+            "reset all",
+            "RESET /* */ ALL;;",
+            "SELECT pg_advisory_unlock_all(); UNLISTEN *; RESET ALL;",
+        ] {
+            assert!(ends_by_resetting_all(sql), "{sql}");
+        }
+        for sql in [
+            "",
+            "reset all; set a.b = 1",
+            "reset \"all\"",
+            "reset alls",
+            "select 'reset all'",
+            "x reset all",
+        ] {
+            assert!(!ends_by_resetting_all(sql), "{sql}");
         }
     }
 

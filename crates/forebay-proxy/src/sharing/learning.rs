@@ -61,7 +61,7 @@ fn hash_of(rows: &[(String, String)]) -> u64 {
 }
 
 /// Asks a query of ours; its rows of two texts, or none if it was refused or has other rows.
-async fn ask_texts(server: &mut Server, sql: &str) -> Result<Option<Vec<(String, String)>>, Lost> {
+pub(crate) async fn ask_texts(server: &mut Server, sql: &str) -> Result<Option<Vec<(String, String)>>, Lost> {
     let rows = ask(server, sql).await?;
     Ok(rows.and_then(|rows| rows.iter().map(|row| facts::row(row)).collect()))
 }

@@ -21,7 +21,9 @@ fn columns(body: &[u8]) -> Vec<(String, Vec<u8>)> {
 /// What is told of each message, up to so many ReadyForQuery: rows byte by byte, errors by code and words.
 pub(crate) fn told(client: &mut Client, messages: &[Vec<u8>]) -> Vec<String> {
     client.send(&messages.concat());
-    let ends = messages.iter().filter(|message| matches!(message[0], b'Q' | b'S'));
+    let ends = messages
+        .iter()
+        .filter(|message| matches!(message[0], b'Q' | b'S' | b'F'));
     let mut told = Vec::new();
     for _ in 0..ends.count() {
         let answer = client.answer();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testbed::Forebay;
 
-use crate::client::{Client, Row, describe, parse, query, sync, whole};
+use crate::client::{Client, Row, close, describe, parse, query, sync, whole};
 use crate::crowd::until;
 use crate::{as_user, at, postgres, proxy};
 
@@ -107,6 +107,10 @@ fn who_has_undone_what_kept_him_gives_the_connection_back() {
         ),
         ("SET SESSION AUTHORIZATION trusted", "RESET SESSION AUTHORIZATION"),
         ("SET idle_session_timeout = '1h'", "RESET idle_session_timeout"),
+        (
+            "SELECT set_config('app.' || 'kept', '1', false)",
+            "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;",
+        ),
     ] {
         let mut client = at(address);
         client.run(keeps);
@@ -123,6 +127,63 @@ fn who_has_undone_what_kept_him_gives_the_connection_back() {
         until(undoes, || !is("pinned", &mut admin));
         assert_eq!(at(address).ask("SELECT 1"), "1", "{undoes}");
         assert_eq!(client.ask("SELECT 2"), "2", "{undoes}");
+    }
+}
+
+/// The same, where a cursor is closed by a message; and what names all that it sets keeps nobody.
+#[test]
+fn who_keeps_nothing_is_kept_on_no_connection() {
+    let proxy = with_admin(&["--max-server-connections", "1"]);
+    let address = proxy.address();
+    let (mut admin, mut client) = (at(address), at(address));
+    let is_pinned = |admin: &mut Client| {
+        let clients = admin.query("SHOW FOREBAY CLIENTS").expect("shown").rows();
+        clients.iter().any(|row| row[5].as_deref() == Some("pinned"))
+    };
+    client.run("BEGIN; DECLARE mine CURSOR WITH HOLD FOR SELECT 1; COMMIT");
+    until("it is kept", || is_pinned(&mut admin));
+    client.pipeline(&[close(b'P', "mine")]);
+    until("it is closed", || !is_pinned(&mut admin));
+    client.run("CREATE TABLE keeps_nothing (a int)");
+    for text in [
+        "DO $$BEGIN UPDATE keeps_nothing SET a = 1; END$$",
+        "DO $$BEGIN SET LOCAL app.kept = '1'; END$$",
+        "DO $$BEGIN PERFORM set_config('app.kept', '1', false); SET app.also = '2'; END$$",
+    ] {
+        client.run(text);
+        // Whoever comes next has the connection behind what is asked of the one before.
+        assert_eq!(
+            at(address).ask("SELECT coalesce(current_setting('app.also', true), '')"),
+            "",
+            "{text}"
+        );
+        assert!(!is_pinned(&mut admin), "{text}");
+    }
+    assert_eq!(
+        client.ask("SELECT current_setting('app.kept') || current_setting('app.also')"),
+        "12"
+    );
+    client.run("DROP TABLE keeps_nothing");
+}
+
+/// All is reset before what is asked behind that, in one go: what that sets is nobody else's.
+#[test]
+fn what_is_set_behind_a_reset_stays_ones_own() {
+    for resets in ["RESET ALL", "DISCARD ALL"] {
+        let proxy = with_admin(&["--max-server-connections", "1", "--server-wait-timeout", "50ms"]);
+        let mut client = at(proxy.address());
+        client.run("SELECT set_config('app.' || 'kept', '1', false)");
+        let sets = query("SELECT set_config('app.' || 'kept', '2', false)");
+        client.send(&[query(resets), sets].concat());
+        assert_eq!(
+            (client.answer().sqlstate(), client.answer().sqlstate()),
+            ("00000".into(), "00000".into())
+        );
+        assert_eq!(client.ask("SELECT current_setting('app.kept')"), "2", "{resets}");
+        let mut other = at(proxy.address());
+        other.send(&query("SELECT 1"));
+        let refused = other.last_words().pop().expect("a word").failure();
+        assert_eq!(refused.sqlstate(), "53300", "{resets}: it stays where it is set");
     }
 }
 

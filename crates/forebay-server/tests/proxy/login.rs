@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use testbed::Folder;
 
-use crate::client::PATIENCE;
+use crate::client::{Client, PATIENCE, query};
+use crate::crowd::until;
 use crate::reload::change_user;
 use crate::{PASSWORD, as_user, at, postgres, proxy, proxy_of, started_with_users, straight};
 
@@ -273,8 +274,48 @@ fn a_session_begins_as_the_servers_own() {
     assert_eq!(straight.settings, through.settings);
     let refused = |address| {
         let parameters = [("user", "trusted"), ("database", "postgres"), ("work_mem", "lots")];
-        crate::client::Client::connect_with(address, &parameters).unwrap_err()
+        Client::connect_with(address, &parameters).unwrap_err()
     };
     assert_eq!(refused(server.address()).message(), refused(proxy.address()).message());
     assert!(as_user(proxy.address(), "trusted").is_ok());
+}
+
+/// Who logs in is the role that is called so now, whatever role was called so when the connections were made; and who was that one before is told that he is not any more.
+#[test]
+fn who_logs_in_is_who_is_called_so_now() {
+    let server = started_with_users();
+    let server = &server;
+    let mut itself = straight(server);
+    const MINE: &str = "SELECT current_user || ' ' || session_user || ' ' || who FROM called_rows";
+    for arguments in [&["--sharing=false"][..], &[]] {
+        itself.run("CREATE ROLE called LOGIN; CREATE TABLE called_rows AS SELECT unnest(ARRAY['called', 'called_before']) AS who");
+        itself.run("ALTER TABLE called_rows ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON called_rows USING (who = current_user)");
+        itself.run("GRANT SELECT ON called_rows TO called");
+        let proxy = proxy(server, arguments);
+        let address = proxy.address();
+        let mut before = as_user(address, "called").unwrap();
+        let called = "called called called";
+        assert_eq!(before.ask(MINE), called);
+        itself.run("ALTER ROLE called RENAME TO called_before");
+        // It is so a second later at the latest.
+        let refused = || {
+            as_user(address, "called")
+                .err()
+                .map(|failure| failure.sqlstate().to_owned())
+        };
+        until("nobody is called so", || refused().as_deref() == Some("28000"));
+        itself.run("CREATE ROLE called LOGIN; GRANT SELECT ON called_rows TO called");
+        let mut now = as_user(address, "called").unwrap();
+        assert_eq!(now.ask(MINE), called);
+        before.send(&query("SELECT 1"));
+        let last = before.last_words().pop().expect("a word").failure();
+        assert_eq!(last.sqlstate(), "28000");
+        itself.run("DROP OWNED BY called, called_before; DROP ROLE called, called_before");
+        itself.run("CREATE ROLE called LOGIN; GRANT SELECT ON called_rows TO called");
+        until("it is another", || {
+            as_user(address, "called").is_ok_and(|mut client| client.query(MINE).sqlstate() == "00000")
+        });
+        assert_eq!(as_user(address, "called").unwrap().ask(MINE), called);
+        itself.run("DROP TABLE called_rows; DROP ROLE called");
+    }
 }

@@ -7,7 +7,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use crate::client::{Client, bind, close, describe, execute, parse, query, sync};
+use crate::client::{Client, bind, close, describe, execute, message, parse, query, sync};
 use crate::crowd::until;
 use crate::memory::{remembering, until_remembered};
 use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
@@ -269,6 +269,28 @@ fn who_asks_on_behind_an_error_is_answered() {
                 ask(&[query(sets)]);
                 ask(&[fails.clone(), next].concat());
                 ask(&[query("ROLLBACK")]);
+            }
+        }
+    }
+}
+
+/// A query may stand behind messages that no Sync ends: what is asked beside it is answered all the same.
+#[test]
+fn who_asks_on_without_a_sync_is_answered() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let mut twins = Twins::new(proxy.address(), "postgres");
+    let mut ask = |messages: &[Vec<u8>]| drop(twins.ask(messages, &messages.concat().escape_ascii().to_string()));
+    let extended = |text: &str| vec![parse("", text), bind("", "", &[]), execute("", 0)];
+    let pi = || vec![message(b'F', &[&1610_u32.to_be_bytes()[..], &[0; 6]].concat())];
+    for sets in [
+        "SET bytea_output = 'escape'",
+        "SET DateStyle = 'ISO, DMY'",
+        "DISCARD PLANS",
+    ] {
+        for between in [vec![], extended("SELECT 1"), vec![parse("a", "SELECT 7")]] {
+            for next in [vec![query("SELECT 5")], pi(), vec![query("VACUUM"), query("SELECT 5")]] {
+                ask(&[extended(sets), between.clone(), next, vec![sync()]].concat());
+                ask(&[query("DEALLOCATE ALL")]);
             }
         }
     }

@@ -365,6 +365,77 @@ async fn a_verifier_of_another_salt_is_no_proof_to_the_database() {
     assert!(refused.contains("28P01"), "{refused}");
 }
 
+/// What a transaction is like is shown behind it as if the session had set it, and is nobody's any more, whatever the session itself has set for all of them.
+#[test]
+fn what_is_of_a_transaction_alone_follows_nobody() {
+    let everybodys = [
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SET default_transaction_read_only = on",
+        "SET default_transaction_deferrable = on",
+    ];
+    let one_transactions = [
+        "BEGIN; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT 1; COMMIT",
+        "BEGIN; SET LOCAL transaction_read_only = on; COMMIT",
+        "SET transaction_isolation = 'serializable'",
+        "SET transaction_deferrable = on",
+        "SELECT set_config('transaction_read_only', 'on', false)",
+    ];
+    const SHOWS: [&str; 3] = [
+        "SHOW transaction_isolation",
+        "SHOW transaction_read_only",
+        "SHOW transaction_deferrable",
+    ];
+    for set in everybodys {
+        for of_one in one_transactions {
+            let (_proxy, mut one, mut other) = on_one_connection();
+            let mut itself = straight(postgres());
+            one.run(set);
+            itself.run(set);
+            other.run(of_one);
+            for _ in 0..2 {
+                one.run(of_one);
+                itself.run(of_one);
+                for show in SHOWS {
+                    assert_eq!(one.ask(show), itself.ask(show), "{set}; {of_one}; {show}");
+                    let strangers = other.ask(show);
+                    assert!(
+                        ["read committed", "off"].contains(&strangers.as_str()),
+                        "{strangers}: {set}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What is set is what it was, whatever encoding others speak who have the connection in between.
+#[test]
+fn settings_are_read_in_the_encoding_that_they_were_set_in() {
+    const LENGTH: &str = "SELECT length(current_setting('app.of_letters'))::text";
+    let (_proxy, mut one, mut other) = on_one_connection();
+    one.run("CREATE SCHEMA \"of_letters_\u{e9}\"; CREATE TABLE \"of_letters_\u{e9}\".of_letters AS SELECT 'mine' AS a");
+    one.run("SET app.of_letters = '\u{e9}'");
+    one.run("SET search_path = \"of_letters_\u{e9}\"");
+    for encoding in ["LATIN1", "WIN1252", "SQL_ASCII", "UTF8"] {
+        other.run(&format!("SET client_encoding = '{encoding}'"));
+        assert_eq!(one.ask(LENGTH), "1", "{encoding}");
+        assert_eq!(one.ask("SELECT a FROM of_letters"), "mine", "{encoding}");
+        // Two letters of its own, of the same bytes.
+        other.run("SET app.of_letters = '\u{e9}'");
+        let letters = if ["SQL_ASCII", "UTF8"].contains(&encoding) {
+            "1"
+        } else {
+            "2"
+        };
+        assert_eq!(other.ask(LENGTH), letters, "{encoding}");
+        assert_eq!(one.ask(LENGTH), "1", "{encoding}");
+        assert_eq!(other.ask(LENGTH), letters, "{encoding}");
+        other.run("RESET app.of_letters");
+        assert_eq!(one.ask("SELECT a FROM of_letters"), "mine", "{encoding}");
+    }
+    one.run("DROP SCHEMA \"of_letters_\u{e9}\" CASCADE");
+}
+
 /// What a session has set may not be had any more; nothing of it runs without, also where the connection is asked about functions before.
 #[test]
 fn what_cannot_be_set_ends_the_session_whatever_is_asked_beside() {
