@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::frames;
-use crate::settings::{Settings, quoted_text};
+use crate::settings::{STATEMENT_TIMEOUT, Settings, quoted_text};
 
 /// Asks for settings by name, and for whatever else is left, by a name that is NULL: also for what a function has set that may do more than
 /// who called it. What is of one transaction is shown behind it as if it were the session's, and begins anew with each.
@@ -30,10 +30,14 @@ UNION ALL SELECT NULL, 'channels' WHERE EXISTS (SELECT FROM pg_catalog.pg_listen
 UNION ALL SELECT NULL, 'cursors' WHERE EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable) \
 UNION ALL SELECT NULL, 'prepared statements' WHERE EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
 
+/// In front of that, where it took longer than the session's own limit: that is told by itself, and holds no more for the rest.
+const ASK_IN_ANY_TIME: &str = "\
+SELECT 'statement_timeout', pg_catalog.current_setting('statement_timeout'); SET LOCAL statement_timeout = 0; ";
+
 /// Asks also for settings of the user's own, by these names, which have a dot: no view shows them. What a view shows was asked for, and what
-/// it shows otherwise than as set in the session may be nobody's to set.
-pub(crate) fn ask(names: &BTreeSet<String>) -> String {
-    let mut text = ASK.to_owned();
+/// it shows otherwise than as set in the session may be nobody's to set. Once more, where there was no answer, it takes whatever time it takes.
+pub(crate) fn ask(names: &BTreeSet<String>, is_once_more: bool) -> String {
+    let mut text = if is_once_more { ASK_IN_ANY_TIME } else { "" }.to_owned() + ASK;
     for name in names.iter().filter(|name| name.contains('.')) {
         let name = quoted_text(name);
         let _ = write!(
@@ -65,6 +69,8 @@ impl Leftovers {
             // Who may be whom is decided for the user that has logged in: nothing to be set elsewhere.
             Some((Some("session_authorization"), Some(name))) if name == user => {}
             Some((Some("session_authorization"), _)) => self.pins.push("another user's authorization".to_owned()),
+            // What was told of it first is so behind the question, too.
+            Some((Some(STATEMENT_TIMEOUT), Some(_))) if self.settings.get(STATEMENT_TIMEOUT).is_some() => {}
             Some((Some(name), Some(value))) => self.settings.set(name, value),
             Some((None, Some("temporary schema"))) if is_used_up => {}
             Some((None, Some(what))) => self.pins.push(what.to_owned()),

@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 /// The setting that says what may be set.
 const ROLE: &str = "role";
+/// The setting that ends what takes longer.
+pub(crate) const STATEMENT_TIMEOUT: &str = "statement_timeout";
 /// The setting that says how texts are written.
 pub(crate) const CLIENT_ENCODING: &str = "client_encoding";
 
@@ -54,6 +56,13 @@ impl Settings {
     /// `client_encoding` that it has, and the text is read by that of before.
     pub(crate) fn change_to(&self, wanted: &Self) -> String {
         let mut text = String::new();
+        if self == wanted {
+            return text;
+        }
+        // All of it takes as long as it takes.
+        if self.by_name.contains_key(STATEMENT_TIMEOUT) {
+            let _ = write!(text, "RESET \"{STATEMENT_TIMEOUT}\";");
+        }
         // What may be set depends on the role: all is set by who has logged in, and the role last.
         let had_role = self.by_name.contains_key(ROLE);
         if had_role {
@@ -67,7 +76,7 @@ impl Settings {
             let _ = write!(text, "SELECT pg_catalog.set_config({},NULL,false);", literal(name));
         }
         let gone = self.by_name.keys().filter(|name| name.is_ascii() && !is_wanted(name));
-        for name in gone.filter(|name| *name != ROLE) {
+        for name in gone.filter(|name| *name != ROLE && *name != STATEMENT_TIMEOUT) {
             let quoted = quoted_name(name);
             let _ = write!(text, "RESET {quoted};");
         }
@@ -80,7 +89,7 @@ impl Settings {
         let role = wanted.by_name.get_key_value(ROLE);
         for (name, value) in encoding.into_iter().chain(others).chain(role) {
             let is_same = !is_written_otherwise || (name.is_ascii() && value.is_ascii());
-            if !is_same || self.by_name.get(name) != Some(value) || name == ROLE {
+            if !is_same || self.by_name.get(name) != Some(value) || name == ROLE || name == STATEMENT_TIMEOUT {
                 let (name, value) = (literal(name), literal(value));
                 let _ = write!(text, "{separator}pg_catalog.set_config({name},{value},false)");
                 separator = ",";
@@ -140,6 +149,21 @@ mod tests {
             from.change_to(&settings(&[("TimeZone", "Asia/Tokyo"), ("a.b", "c")])),
             "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
              pg_catalog.set_config('a.b','c',false)"
+        );
+    }
+
+    #[test]
+    fn what_ends_a_statement_ends_none_that_sets() {
+        let from = settings(&[("app.a", "1"), ("statement_timeout", "1")]);
+        assert_eq!(from.change_to(&from), "");
+        assert_eq!(
+            from.change_to(&settings(&[("app.a", "2")])),
+            "RESET \"statement_timeout\";SELECT pg_catalog.set_config('app.a','2',false)"
+        );
+        assert_eq!(
+            from.change_to(&settings(&[("app.a", "2"), ("statement_timeout", "1")])),
+            "RESET \"statement_timeout\";SELECT pg_catalog.set_config('app.a','2',false),\
+             pg_catalog.set_config('statement_timeout','1',false)"
         );
     }
 

@@ -273,7 +273,8 @@ impl State {
             self.is_suspect = false;
             self.is_asking = true;
             self.leftovers = Leftovers::default();
-            server.ask(&leftovers::ask(&self.named), Note::Leftovers);
+            let is_once_more = self.asked_in_vain > 0;
+            server.ask(&leftovers::ask(&self.named, is_once_more), Note::Leftovers);
             server.has_moved = false;
             return false;
         }

@@ -166,6 +166,22 @@ fn who_keeps_nothing_is_kept_on_no_connection() {
     client.run("DROP TABLE keeps_nothing");
 }
 
+/// What is asked of a session behind its statements takes as long as it takes, whatever it has set for these.
+#[test]
+fn a_short_time_for_statements_keeps_nobody() {
+    let proxy = with_admin(&["--max-server-connections", "1"]);
+    let address = proxy.address();
+    let (mut admin, mut client, mut other) = (at(address), at(address), at(address));
+    client.run("SET statement_timeout = '1ms'");
+    for _ in 0..20 {
+        let set = client.query("SET app.hurried = '1'").sqlstate();
+        assert!(["00000", "57014"].contains(&set.as_str()), "{set}");
+        assert_eq!(other.ask("SHOW statement_timeout"), "0");
+    }
+    let clients = admin.query("SHOW FOREBAY CLIENTS").expect("shown").rows();
+    assert!(clients.iter().all(|row| row[5].as_deref() != Some("pinned")));
+}
+
 /// All is reset before what is asked behind that, in one go: what that sets is nobody else's.
 #[test]
 fn what_is_set_behind_a_reset_stays_ones_own() {
