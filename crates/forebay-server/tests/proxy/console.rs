@@ -180,6 +180,10 @@ fn a_short_time_for_statements_keeps_nobody() {
     }
     let clients = admin.query("SHOW FOREBAY CLIENTS").expect("shown").rows();
     assert!(clients.iter().all(|row| row[5].as_deref() != Some("pinned")));
+    until("it is shown", || {
+        let shown = client.query("SHOW statement_timeout");
+        shown.sqlstate() == "57014" || shown.value().as_deref() == Some("1ms") || panic!("{shown:?}")
+    });
 }
 
 /// All is reset before what is asked behind that, in one go: what that sets is nobody else's.
