@@ -13,6 +13,7 @@
 //! - [`Session`]: one client; [`replicate()`]: one that has come for the log
 //! - [`Clients`]: who is connected, may cancel what, and is told to go
 
+mod asking;
 mod away;
 mod beginning;
 mod cap;
@@ -31,6 +32,7 @@ mod figures;
 mod frames;
 mod gate;
 mod hearing;
+mod intake;
 mod inward;
 mod last_answer;
 mod leaves;

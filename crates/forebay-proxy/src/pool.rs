@@ -13,6 +13,7 @@ use forebay_pg_link::{Config, ConnectError, Connector, Link};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 
+use crate::asking::ask;
 use crate::away::{Away, Found, says_away};
 use crate::beginning::Beginning;
 use crate::cap::{Cap, Holder, Permit};
@@ -29,7 +30,6 @@ use crate::reach::Reach;
 use crate::role::{self, Role};
 use crate::server::{Server, Shown};
 use crate::sharing::company::Companies;
-use crate::sharing::learning::ask_texts;
 pub use crate::sharing::met::{Asks, Met};
 use crate::sharing::rules::Rules;
 pub use crate::sharing::rules::{Doubt, Rule, StatementForm, TableName};
@@ -481,8 +481,8 @@ impl Pool {
             return None;
         }
         if self.role.is_due() {
-            let rows = ask_texts(&mut server, role::ASK).await.ok()?;
-            let role = rows.and_then(|rows| rows.into_iter().next()).map(|(_, role)| role);
+            let rows = ask(&mut server, role::ASK).await.ok()?;
+            let role = rows.as_deref().and_then(<[_]>::first).and_then(|row| role::told(row));
             if self.role.learn(role, self.user()) {
                 self.renew();
                 return None;

@@ -3,40 +3,18 @@
 //! Promises: neither side waits for the other for ever: each is read while the other has room, and what makes room is looked at again. No
 //! more is kept of what one side does not take than a bound.
 
-use std::cell::RefCell;
 use std::io;
 use std::task::{Context, Poll};
 
 use crate::client::Client;
 use crate::end::End;
 use crate::frames::{self, WHOLE_BYTES_MAX};
+use crate::intake::{poll_read, poll_take};
 use crate::server::Server;
 use crate::state::State;
 
-/// So much is read at once.
-const READ_BYTES: usize = 64 * 1024;
 /// Of what the server has not taken yet no more is read from the client.
 const UNSENT_BYTES_MAX: usize = 256 * 1024;
-
-thread_local! {
-    static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
-}
-
-/// Reads what the client has sent, through room that all clients of a thread share.
-pub(crate) fn poll_read(client: &mut Client, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-    ROOM.with_borrow_mut(|room| client.poll_read(context, room))
-}
-
-/// Takes what the server has sent, through the same.
-pub(crate) fn poll_take(server: &mut Server, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-    ROOM.with_borrow_mut(|room| {
-        let read = server.poll_read(context, room);
-        if let Poll::Ready(Ok(count)) = read {
-            server.input.extend_from_slice(&room[..count]);
-        }
-        read
-    })
-}
 
 /// Why nothing is to be relayed for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,14 +8,22 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::frames::HEADER_BYTES;
+use crate::leftovers;
+
 /// What a user is elsewhere made, dropped or renamed to is seen so much later at the latest, by the next client who logs in.
 const LOOKED_AT_FOR: Duration = Duration::from_secs(1);
 
 /// Asks a connection for the number of the role that has logged in on it, and the role's name: a server connection stays that role's, whatever becomes of the name.
 pub(crate) const ASK: &str = "\
 SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
-SELECT 'is', concat_ws(' ', usesysid, (SELECT rolname FROM pg_roles r WHERE r.oid = usesysid)) \
+SELECT concat_ws(' ', usesysid, (SELECT rolname FROM pg_roles r WHERE r.oid = usesysid)) \
 FROM pg_stat_get_activity(pg_backend_pid())";
+
+/// What was answered, if it was: of a DataRow from its first byte on.
+pub(crate) fn told(row: &[u8]) -> Option<String> {
+    leftovers::value(row.get(HEADER_BYTES..)?).map(str::to_owned)
+}
 
 /// Which role the user is, as was seen last.
 #[derive(Debug, Default)]

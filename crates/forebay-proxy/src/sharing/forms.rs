@@ -7,9 +7,11 @@ use std::sync::atomic::AtomicU32;
 
 use super::facts;
 use super::joint::{Form, Found, without_place};
-use super::learning::{ask, describe};
+use super::learning::describe;
 use super::shape::{Shape, Verb};
-use super::trip::{Lost, Unknown};
+use super::trip::Unknown;
+use crate::asking::Lost;
+use crate::asking::ask;
 use crate::server::Server;
 use crate::statements::{Statement, Statements, text_of};
 

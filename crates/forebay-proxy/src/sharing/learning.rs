@@ -4,17 +4,17 @@
 
 use std::hash::BuildHasher;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use forebay_sql::Effect;
 
 use super::company::Company;
 use super::facts::{self, Found, Terms};
 use super::followed::{Followed, LOOKS_MAX};
 use super::plan::Plan;
-use super::trip::{Lost, fill, undo};
+use crate::asking::{Lost, ask, read, read_first};
 use crate::frames::{self, HEADER_BYTES};
 use crate::replies::Asked;
-use crate::server::{Note, Server};
+use crate::server::Server;
 use crate::statements::{Statement, server_name};
 
 /// Asks what is to be known of a statement, on a connection that is set as its company is. Whether the catalog says something else than it did, though
@@ -61,21 +61,9 @@ fn hash_of(rows: &[(String, String)]) -> u64 {
 }
 
 /// Asks a query of ours; its rows of two texts, or none if it was refused or has other rows.
-pub(crate) async fn ask_texts(server: &mut Server, sql: &str) -> Result<Option<Vec<(String, String)>>, Lost> {
+async fn ask_texts(server: &mut Server, sql: &str) -> Result<Option<Vec<(String, String)>>, Lost> {
     let rows = ask(server, sql).await?;
     Ok(rows.and_then(|rows| rows.iter().map(|row| facts::row(row)).collect()))
-}
-
-/// Asks a query of ours; its rows, or none if it was refused.
-pub(crate) async fn ask(server: &mut Server, sql: &str) -> Result<Option<Vec<Bytes>>, Lost> {
-    server.ask(sql, Note::Set);
-    let mut rows = Vec::new();
-    let is_done = read(server, |tag, message| {
-        if tag == b'D' {
-            rows.push(Bytes::copy_from_slice(message));
-        }
-    });
-    Ok(is_done.await?.then_some(rows))
 }
 
 /// Reads the answer to a query of ours that others were sent behind: its row of two texts, or none if it was refused or has other rows.
@@ -122,57 +110,4 @@ pub(crate) async fn describe(server: &mut Server, statement: &Statement) -> Resu
         server.prepared.is_typed(statement.number());
     }
     Ok(is_done.then_some((parameters, columns)))
-}
-
-/// Reads the answer to all that was asked, up to ReadyForQuery. False where it has an error in it.
-async fn read(server: &mut Server, each: impl FnMut(u8, &[u8])) -> Result<bool, Lost> {
-    let is_done = read_first(server, each).await?;
-    if server.is_settled() { Ok(is_done) } else { Err(Lost) }
-}
-
-/// The same of what was asked first.
-async fn read_first(server: &mut Server, mut each: impl FnMut(u8, &[u8])) -> Result<bool, Lost> {
-    let mut is_refused = false;
-    let mut undone = Vec::new();
-    loop {
-        fill(server).await?;
-        let mut at = 0;
-        let mut is_over = false;
-        while !is_over {
-            let bytes = &server.input[at..];
-            let Some(frame) = frames::frame(bytes).map_err(|_| Lost)? else {
-                break;
-            };
-            if bytes.len() < frame.length {
-                break;
-            }
-            if !matches!(frame.tag, b'S' | b'A') {
-                let reply = server.replies.receive(frame.tag, &mut undone).map_err(|_| Lost)?;
-                if frame.tag == b'E' {
-                    is_refused = true;
-                    for note in undone.drain(..).chain(reply.failed) {
-                        undo(&note, server);
-                    }
-                }
-            }
-            let length = frame.length;
-            match frame.tag {
-                b'S' => {
-                    server.input.advance(at);
-                    at = 0;
-                    server.report(length);
-                }
-                b'Z' => {
-                    server.status = server.input[at + HEADER_BYTES];
-                    is_over = true;
-                }
-                tag => each(tag, &server.input[at..at + length]),
-            }
-            at += length;
-        }
-        server.input.advance(at);
-        if is_over {
-            return Ok(!is_refused);
-        }
-    }
 }

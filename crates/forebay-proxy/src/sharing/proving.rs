@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::ask::Answer;
 use super::job::Job;
 use super::learning::describe;
-use super::trip::Lost;
+use crate::asking::Lost;
 use crate::columns::Columns;
 use crate::server::Server;
 use crate::statements::Shape;

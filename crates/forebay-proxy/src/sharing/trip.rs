@@ -10,10 +10,7 @@
 //! is PostgreSQL's documentation, "Pipelining" and "Extended Query".
 
 use std::collections::HashMap;
-use std::future::poll_fn;
-use std::io;
 use std::sync::Arc;
-use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
@@ -30,11 +27,11 @@ use super::joint::{Group, Joint, Likeness};
 use super::pace::HELD_UP;
 use super::plan::{Kind, Plan};
 use super::unit::Step;
+use crate::asking::{Lost, fill, undo};
 use crate::deadlines::ANSWERED_WITHIN;
 use crate::frames::{self, HEADER_BYTES};
-use crate::relay::poll_take;
 use crate::replies::Asked;
-use crate::server::{Note, Server};
+use crate::server::Server;
 use crate::statements::{Statement, Statements, Unnamed, server_name};
 
 /// The longest message that is taken whole, where rows are read and no longer answer is of use: whose it is goes alone, where it passes in pieces.
@@ -43,17 +40,6 @@ const READ_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// A trip takes no more than one of so many parts of the time that those on it have: who has nothing to do with what takes so long has the
 /// others left.
 const TIME_PARTS: u32 = 8;
-
-/// The connection is of no use any more.
-#[derive(Debug)]
-pub(crate) struct Lost;
-
-impl From<io::Error> for Lost {
-    fn from(error: io::Error) -> Self {
-        tracing::debug!(%error, "a server connection was lost");
-        Self
-    }
-}
 
 /// Whose answers the server is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -681,33 +667,6 @@ impl Drop for Trip {
         for (job, answer) in self.jobs.drain(..).zip(answers) {
             job.answer(answer);
         }
-    }
-}
-
-/// Sends what is to be sent and waits for more to come.
-pub(crate) async fn fill(server: &mut Server) -> Result<(), Lost> {
-    let filled = poll_fn(|context| {
-        if let Poll::Ready(Err(error)) = server.poll_send(context) {
-            // Its last word may still be to be read.
-            if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
-                return Poll::Ready(Err(error));
-            }
-            server.output.clear();
-        }
-        match ready!(poll_take(server, context))? {
-            0 => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-            _ => Poll::Ready(Ok(())),
-        }
-    });
-    Ok(filled.await?)
-}
-
-/// What was noted did not come about.
-pub(super) fn undo(note: &Note, server: &mut Server) {
-    match note {
-        Note::Prepared { number } => server.prepared.remove(*number),
-        Note::Evicted { number } => server.prepared.put_back(*number),
-        _ => {}
     }
 }
 
