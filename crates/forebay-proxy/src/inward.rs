@@ -150,7 +150,8 @@ impl State {
                     }
                     let place = server.replies.next_place();
                     self.suspect(&leaves, place);
-                    if self.unnamed_at.is_some() && resets_all(text) {
+                    // What is prepared by SQL may set others yet.
+                    if self.unnamed_at.is_some() && !self.has_prepared_by_sql && resets_all(text) {
                         self.resets_all_at = Some(place);
                     }
                     // What the server passes over is not answered, either.

@@ -14,10 +14,12 @@ use crate::leftovers;
 /// What a user is elsewhere made, dropped or renamed to is seen so much later at the latest, by the next client who logs in.
 const LOOKED_AT_FOR: Duration = Duration::from_secs(1);
 
-/// Asks a connection for the number of the role that has logged in on it, and the role's name: a server connection stays that role's, whatever becomes of the name.
+/// Asks a connection since when its server runs, and for the number of the role that has logged in on it, and the bytes of the role's name: a server connection stays
+/// that role's, whatever becomes of the name. Under no snapshot that may have to be waited for.
 pub(crate) const ASK: &str = "\
-SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
-SELECT concat_ws(' ', usesysid, (SELECT rolname FROM pg_roles r WHERE r.oid = usesysid)) \
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE; SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
+SELECT concat_ws(' ', CAST(date_part('epoch', pg_postmaster_start_time()) AS text), CAST(usesysid AS text), \
+(SELECT encode(convert_to(CAST(rolname AS text), getdatabaseencoding()), 'hex') FROM pg_roles r WHERE r.oid = usesysid)) \
 FROM pg_stat_get_activity(pg_backend_pid())";
 
 /// What was answered, if it was: of a DataRow from its first byte on.
@@ -37,8 +39,8 @@ pub(crate) struct Role {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Its number and its name.
-    role: Option<String>,
+    /// Since when its server runs, and its number.
+    role: Option<(String, String)>,
     at: Option<Instant>,
 }
 
@@ -56,15 +58,21 @@ impl Role {
         self.is_due.load(Ordering::Acquire) && self.is_due.swap(false, Ordering::AcqRel)
     }
 
-    /// What was answered, if it was; whether connections that there are may be another role's than the one that this user is called.
+    /// What was answered, if it was; whether connections that there are may be another role's than the one that this user is called. Of another server than before none is there.
     pub(crate) fn learn(&self, role: Option<String>, user: &str) -> bool {
         let Some(role) = role else { return false };
+        let mut parts = role.split(' ').map(str::to_owned);
+        let (Some(since), Some(number)) = (parts.next(), parts.next()) else {
+            return false;
+        };
+        let hex: String = user.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let has_its_name = parts.next().is_some_and(|name| name == hex);
         let mut seen = self.seen.lock();
         seen.at = Some(Instant::now());
-        let has_its_name = role.split_once(' ').is_some_and(|(_, name)| name == user);
-        let is_another = !has_its_name || seen.role.as_ref().is_some_and(|before| *before != role);
+        let is_of_another_number = (seen.role.as_ref()).is_some_and(|(of, before)| *of == since && *before != number);
+        let is_another = !has_its_name || is_of_another_number;
         // Who is asked next says who it is.
-        seen.role = Some(role).filter(|_| has_its_name);
+        seen.role = has_its_name.then_some((since, number));
         if is_another {
             self.changes.fetch_add(1, Ordering::AcqRel);
         }
@@ -87,7 +95,7 @@ mod tests {
         assert!(!role.is_due(), "nobody has logged in");
         role.logs_in();
         assert!(role.is_due() && !role.is_due());
-        role.learn(Some("10 a".into()), "a");
+        role.learn(Some("1.5 10 61".into()), "a");
         role.logs_in();
         assert!(!role.is_due(), "it was looked at a moment ago");
     }
@@ -101,11 +109,18 @@ mod tests {
             assert_eq!(role.changes(), u64::from(is_another));
             is_another
         };
-        assert!(!learn(None, Some("10 a b")));
-        assert!(!learn(Some("10 a b"), Some("10 a b")));
-        assert!(!learn(Some("10 a b"), None), "it cannot be told");
-        assert!(learn(Some("10 a b"), Some("11 a b")), "another has its name");
-        assert!(learn(None, Some("10 c")), "it is called otherwise");
-        assert!(learn(Some("10 a b"), Some("10")), "it is dropped");
+        assert!(!learn(None, Some("1.5 10 612062")));
+        assert!(!learn(Some("1.5 10 612062"), Some("1.5 10 612062")));
+        assert!(!learn(Some("1.5 10 612062"), None), "it cannot be told");
+        assert!(
+            learn(Some("1.5 10 612062"), Some("1.5 11 612062")),
+            "another has its name"
+        );
+        assert!(
+            !learn(Some("1.5 10 612062"), Some("2.5 11 612062")),
+            "the server is another"
+        );
+        assert!(learn(None, Some("1.5 10 63")), "it is called otherwise");
+        assert!(learn(Some("1.5 10 612062"), Some("1.5 10")), "it is dropped");
     }
 }

@@ -52,16 +52,20 @@ impl Settings {
         }
     }
 
-    /// The statement that brings a connection on which `self` is set to `wanted`; empty where they are equal. Each of the two is as it is written in the
-    /// `client_encoding` that it has, and the text is read by that of before.
-    pub(crate) fn change_to(&self, wanted: &Self) -> String {
+    /// The statement that brings a connection on which `self` is set to `wanted`, and does this before, each ended by a semicolon; empty where there is nothing to do. Each
+    /// of the two is as it is written in the `client_encoding` that it has, and the text is read by that of before.
+    pub(crate) fn change_to(&self, wanted: &Self, before: &str) -> String {
         let mut text = String::new();
-        if self == wanted {
+        if before.is_empty() && self == wanted {
             return text;
         }
         // All of it takes as long as it takes.
         if self.by_name.contains_key(STATEMENT_TIMEOUT) {
-            let _ = write!(text, "RESET \"{STATEMENT_TIMEOUT}\";");
+            let _ = write!(text, "SET LOCAL \"{STATEMENT_TIMEOUT}\" = 0;");
+        }
+        text.push_str(before);
+        if self == wanted {
+            return text;
         }
         // What may be set depends on the role: all is set by who has logged in, and the role last.
         let had_role = self.by_name.contains_key(ROLE);
@@ -76,7 +80,7 @@ impl Settings {
             let _ = write!(text, "SELECT pg_catalog.set_config({},NULL,false);", literal(name));
         }
         let gone = self.by_name.keys().filter(|name| name.is_ascii() && !is_wanted(name));
-        for name in gone.filter(|name| *name != ROLE && *name != STATEMENT_TIMEOUT) {
+        for name in gone.filter(|name| *name != ROLE) {
             let quoted = quoted_name(name);
             let _ = write!(text, "RESET {quoted};");
         }
@@ -89,7 +93,7 @@ impl Settings {
         let role = wanted.by_name.get_key_value(ROLE);
         for (name, value) in encoding.into_iter().chain(others).chain(role) {
             let is_same = !is_written_otherwise || (name.is_ascii() && value.is_ascii());
-            if !is_same || self.by_name.get(name) != Some(value) || name == ROLE || name == STATEMENT_TIMEOUT {
+            if !is_same || self.by_name.get(name) != Some(value) || name == ROLE {
                 let (name, value) = (literal(name), literal(value));
                 let _ = write!(text, "{separator}pg_catalog.set_config({name},{value},false)");
                 separator = ",";
@@ -144,9 +148,9 @@ mod tests {
     #[test]
     fn only_what_differs_is_changed() {
         let from = settings(&[("TimeZone", "UTC"), ("work_mem", "4096")]);
-        assert_eq!(from.change_to(&from), "");
+        assert_eq!(from.change_to(&from, ""), "");
         assert_eq!(
-            from.change_to(&settings(&[("TimeZone", "Asia/Tokyo"), ("a.b", "c")])),
+            from.change_to(&settings(&[("TimeZone", "Asia/Tokyo"), ("a.b", "c")]), ""),
             "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
              pg_catalog.set_config('a.b','c',false)"
         );
@@ -155,15 +159,19 @@ mod tests {
     #[test]
     fn what_ends_a_statement_ends_none_that_sets() {
         let from = settings(&[("app.a", "1"), ("statement_timeout", "1")]);
-        assert_eq!(from.change_to(&from), "");
+        assert_eq!(from.change_to(&from, ""), "");
         assert_eq!(
-            from.change_to(&settings(&[("app.a", "2")])),
-            "RESET \"statement_timeout\";SELECT pg_catalog.set_config('app.a','2',false)"
+            from.change_to(&from, "DISCARD PLANS;"),
+            "SET LOCAL \"statement_timeout\" = 0;DISCARD PLANS;"
         );
         assert_eq!(
-            from.change_to(&settings(&[("app.a", "2"), ("statement_timeout", "1")])),
-            "RESET \"statement_timeout\";SELECT pg_catalog.set_config('app.a','2',false),\
-             pg_catalog.set_config('statement_timeout','1',false)"
+            from.change_to(&settings(&[("app.a", "2")]), "DISCARD PLANS;"),
+            "SET LOCAL \"statement_timeout\" = 0;DISCARD PLANS;RESET \"statement_timeout\";\
+             SELECT pg_catalog.set_config('app.a','2',false)"
+        );
+        assert_eq!(
+            from.change_to(&settings(&[("app.a", "2"), ("statement_timeout", "1")]), ""),
+            "SET LOCAL \"statement_timeout\" = 0;SELECT pg_catalog.set_config('app.a','2',false)"
         );
     }
 
@@ -171,11 +179,11 @@ mod tests {
     fn the_role_goes_first_and_comes_last() {
         let from = settings(&[("log_statement", "all"), ("role", "a")]);
         assert_eq!(
-            from.change_to(&settings(&[("work_mem", "64")])),
+            from.change_to(&settings(&[("work_mem", "64")]), ""),
             "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('work_mem','64',false)"
         );
         assert_eq!(
-            from.change_to(&settings(&[("role", "a"), ("track_counts", "off")])),
+            from.change_to(&settings(&[("role", "a"), ("track_counts", "off")]), ""),
             "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('track_counts','off',false),\
              pg_catalog.set_config('role','a',false)"
         );
@@ -191,7 +199,7 @@ mod tests {
         ]);
         let to = settings(&[("app.c", "\u{e9}"), ("client_encoding", "UTF8")]);
         assert_eq!(
-            from.change_to(&to),
+            from.change_to(&to, ""),
             "SELECT pg_catalog.set_config(pg_catalog.convert_from(pg_catalog.decode('6170702ec3a9','hex'),\
              pg_catalog.pg_client_encoding()),NULL,false);RESET \"app\".\"b\";\
              SELECT pg_catalog.set_config('client_encoding','UTF8',false),pg_catalog.set_config('app.c',\
@@ -204,7 +212,7 @@ mod tests {
         let from = settings(&[("a\".\"b;", "1")]);
         let to = settings(&[("it's", "a\\'); DROP TABLE t; --")]);
         assert_eq!(
-            from.change_to(&to),
+            from.change_to(&to, ""),
             "RESET \"a\"\"\".\"\"\"b;\";SELECT pg_catalog.set_config('it''s',E'a\\\\''); DROP TABLE t; --',false)"
         );
     }

@@ -208,18 +208,20 @@ impl State {
             };
             server.ask(asked, Note::Effects);
         }
-        let mut change = String::new();
+        let mut before = String::new();
         if !server.lent.follows(self.last) {
             self.has_own_numbers = server.lent.is_first();
             if !self.has_own_numbers && (self.numbers.are_heeded() || self.pool.asks_for_numbers()) {
-                change.push_str(FORGET_NUMBERS);
+                before.push_str(FORGET_NUMBERS);
                 self.has_own_numbers = true;
             }
         }
-        change += server.begin_plans(self.pool.effects.grounds(), &self.settings);
-        if !Arc::ptr_eq(&server.settings, &self.settings) {
-            change += &server.settings.change_to(&self.settings);
-        }
+        before += server.begin_plans(self.pool.effects.grounds(), &self.settings);
+        let is_unchanged = before.is_empty() && Arc::ptr_eq(&server.settings, &self.settings);
+        let change = match is_unchanged {
+            true => String::new(),
+            false => server.settings.change_to(&self.settings, &before),
+        };
         if !change.is_empty() {
             server.ask(&change, Note::Set);
         } else if !self.is_learning {

@@ -183,6 +183,10 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
 /// The settings of the user's own (`app.tenant`: two parts) that the text may set, which no view of PostgreSQL's shows, and those by which texts are read or
 /// planned. None where it may set one whose name does not stand in it.
 pub fn settings_named(sql: &str) -> Option<Vec<String>> {
+    // An escaped name is called otherwise than it is written.
+    if sql.contains("&\"") {
+        return None;
+    }
     let tokens = tokens(sql)?;
     let mut named = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -215,32 +219,43 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
                 _ => return None,
             }
         } else if token.kind == Kind::Text && begins_with_do(&tokens[..at]) {
-            let is_of_another_language = (tokens.windows(2))
-                .any(|pair| pair[0].is_word("LANGUAGE") && name(&pair[1]).is_none_or(|language| language != "plpgsql"));
-            let body = quoted(token).filter(|_| !is_of_another_language);
-            named.extend(settings_named_in_code(
-                body.as_deref().unwrap_or(token.text),
-                body.is_some(),
-            )?);
+            named.extend(settings_named_in_code(&code(&tokens, at)?)?);
         }
     }
     Some(named)
 }
 
-/// Those that code which is run at once may set; whether it is in PL/pgSQL for certain. Of what it puts together nothing is known.
-fn settings_named_in_code(code: &str, is_known: bool) -> Option<Vec<String>> {
-    let code_in_lower_case = code.to_ascii_lowercase();
-    let ends = |at: usize| !code_in_lower_case[at..].starts_with(|next: char| next.is_alphanumeric() || next == '_');
-    let has = |word: &str| {
-        let mut all = code_in_lower_case.match_indices(word);
-        all.any(|(at, found)| ends(at + found.len()))
-    };
-    let sets = has("set_config") || has("set");
-    match is_known && !has("execute") {
-        _ if !sets => Some(Vec::new()),
-        true => settings_named(code),
-        false => None,
+/// The code of a DO, in PL/pgSQL, whose quotes begin at this token. None where it is of another language, or may be read in two ways.
+fn code(tokens: &[Token<'_>], at: usize) -> Option<String> {
+    let is_continued = tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Text);
+    let mut languages = tokens.windows(2).filter(|pair| pair[0].is_word("LANGUAGE"));
+    let is_plpgsql = languages.all(|pair| name(&pair[1]).is_some_and(|language| language == "plpgsql"));
+    quoted(&tokens[at]).filter(|code| is_plpgsql && !is_continued && !is_ambiguous(code))
+}
+
+/// Whether what stands in it can be written otherwise than it is called.
+fn is_ambiguous(code: &str) -> bool {
+    code.contains('\\') || code.to_ascii_lowercase().contains("u&")
+}
+
+/// Those that such code may set. None where it runs what it puts together, or has code in it.
+fn settings_named_in_code(code: &str) -> Option<Vec<String>> {
+    let tokens = tokens(code)?;
+    let is_dynamic = tokens.iter().any(|token| is_one_of(token, &["EXECUTE"]));
+    match is_dynamic || has_code_within(&tokens) {
+        true => None,
+        false => settings_named(code),
     }
+}
+
+/// Whether a DO, or a function that is made, stands within: other than where rows conflict.
+fn has_code_within(tokens: &[Token<'_>]) -> bool {
+    tokens.iter().enumerate().any(|(at, token)| {
+        let next = tokens.get(at + 1);
+        let is_of_a_conflict =
+            next.is_some_and(|next| is_one_of(next, &["NOTHING", "UPDATE", "DELETE", "INSERT", "INSTEAD", "ALSO"]));
+        is_one_of(token, &["FUNCTION", "PROCEDURE", "ROUTINE"]) || (token.is_word("DO") && !is_of_a_conflict)
+    })
 }
 
 /// What stands in quotes, dollars or plain ones.
@@ -403,15 +418,26 @@ pub fn settings_named_in_body(body: &str) -> Option<Vec<String>> {
     if is_dynamic && tokens.iter().any(|token| token.kind == Kind::Text && sets(token.text)) {
         return None;
     }
+    let does = |(at, token): (usize, &Token<'_>)| token.kind == Kind::Text && at > 0 && tokens[at - 1].is_word("DO");
+    if tokens.iter().enumerate().any(does) {
+        return None;
+    }
     settings_named(body)
 }
 
-/// The names that a text mentions, of whatever, in lower case; and whether it may write, or set off what writing sets off. None where it
+/// The names that a text mentions, the code of a DO among it, of whatever, in lower case; and whether it may write, or set off what writing sets off. None where it
 /// cannot be read for certain.
 pub fn mentioned(sql: &str) -> Option<(Vec<String>, bool)> {
     let tokens = tokens(sql)?;
-    let writes = tokens.iter().any(|token| is_one_of(token, &WRITING));
-    let names = tokens.iter().filter_map(name).map(|name| name.to_lowercase()).collect();
+    let mut writes = tokens.iter().any(|token| is_one_of(token, &WRITING));
+    let mut names: Vec<String> = tokens.iter().filter_map(name).map(|name| name.to_lowercase()).collect();
+    for (at, token) in tokens.iter().enumerate() {
+        if token.kind == Kind::Text && begins_with_do(&tokens[..at]) {
+            let (more, also_writes) = mentioned(&code(&tokens, at)?)?;
+            names.extend(more);
+            writes |= also_writes;
+        }
+    }
     Some((names, writes))
 }
 
@@ -450,8 +476,25 @@ mod tests {
             ),
             ("do 'begin set app.x = ''y''; end'", Some(vec!["app.x"])),
             ("do e'begin set app.x = 1; end'", None),
+            ("do $a$begin do $b$begin set app.x = 1; end$b$; end$a$", None),
+            ("do $a$begin if a then do 'begin end'; end if; end$a$", None),
+            (
+                "do $a$begin create function f() returns int as 'select 1'; end$a$",
+                None,
+            ),
+            ("do 'begin set app'\n'.x = 1; end'", None),
+            ("set U&\"app.x\" = 1", None),
+            ("do $$begin set U&\"app.x\" = 1; end$$", None),
+            (
+                "do $$begin perform U&\"set\\005fconfig\"('app.x', '1', false); end$$",
+                None,
+            ),
+            (
+                "do $$begin insert into t values (1) on conflict do nothing; end$$",
+                Some(vec![]),
+            ),
             ("do $$begin execute 'set ' || x; end$$", None),
-            ("do $$begin execute 'select 1'; end$$", Some(vec![])),
+            ("do $$begin execute 'SE' || 'T app.x = 1'; end$$", None),
             ("do language plpython3u $$plpy.execute(\"set app.x = 1\")$$", None),
             ("do $$plpy.execute(\"set app.x = 1\")$$ language \"plpython3u\"", None),
             ("do $$begin perform set_config(x, y, false); end$$", None),
@@ -572,6 +615,7 @@ mod tests {
             "begin execute format('insert into %I values (1)', x); end",
             "begin perform pg_advisory_lock(1); end",
             "begin listen x; end",
+            "begin do $$begin set a.b = 1; end$$; end",
             "begin 'open",
         ] {
             assert!(body_may_leave_something(body), "{body}");
@@ -602,6 +646,7 @@ mod tests {
             ("begin execute 'set ' || x; end", None),
             ("begin execute 'select set_config(' || x; end", None),
             ("begin perform set_config(x, y, false); end", None),
+            ("begin do $$begin set a.b = 1; end$$; end", None),
         ] {
             let told = settings_named_in_body(body);
             let told: Option<Vec<&str>> = told.as_ref().map(|names| names.iter().map(String::as_str).collect());
@@ -618,5 +663,8 @@ mod tests {
                 .all(|name| names.iter().any(|known| known == name))
         );
         assert!(!writes && mentioned("with x as (delete from t) select 1").unwrap().1);
+        let (names, writes) = mentioned("do $$begin perform Sets(1); delete from t; end$$").unwrap();
+        assert!(writes && names.iter().any(|name| name == "sets"));
+        assert!(mentioned("do language plperl $$sets()$$").is_none());
     }
 }

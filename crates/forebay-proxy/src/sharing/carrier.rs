@@ -319,10 +319,12 @@ pub(super) async fn learn_apart(pool: &Pool, company: &Company, plan: &Arc<Plan>
 pub(super) async fn set_as(company: &Company, pool: &Pool, server: &mut Server) -> Result<bool, Lost> {
     server.shown.lend_to(0);
     let settings = &company.settings;
-    let mut change = server.begin_plans(pool.effects.grounds(), settings).to_owned();
-    if !Arc::ptr_eq(&server.settings, settings) {
-        change += &server.settings.change_to(settings);
-    }
+    let before = server.begin_plans(pool.effects.grounds(), settings);
+    let is_unchanged = before.is_empty() && Arc::ptr_eq(&server.settings, settings);
+    let change = match is_unchanged {
+        true => String::new(),
+        false => server.settings.change_to(settings, before),
+    };
     if !change.is_empty() && ask(server, &change).await?.is_none() {
         return Ok(false);
     }

@@ -6,7 +6,7 @@ use testbed::Forebay;
 
 use crate::client::{Client, Row, close, describe, parse, query, sync, whole};
 use crate::crowd::until;
-use crate::{as_user, at, postgres, proxy};
+use crate::{as_user, at, postgres, proxy, straight};
 
 fn with_admin(arguments: &[&str]) -> Forebay {
     proxy(postgres(), &[&["--admin-users", "postgres"], arguments].concat())
@@ -211,6 +211,51 @@ fn what_is_set_behind_a_reset_stays_ones_own() {
     }
 }
 
+/// Whatever code sets a setting of its client's own, wherever its name stands: it is nobody else's, for it goes with him or he keeps the connection.
+#[test]
+fn what_code_sets_is_no_strangers() {
+    let mut itself = straight(postgres());
+    itself.run(
+        "CREATE FUNCTION code_sets(name text) RETURNS text LANGUAGE sql AS $$SELECT set_config(name, '1', false)$$",
+    );
+    itself
+        .run("CREATE PROCEDURE code_does() LANGUAGE plpgsql AS $$BEGIN DO $a$BEGIN SET app.coded = '1'; END$a$; END$$");
+    itself.run(
+        "CREATE FUNCTION code_keeps() RETURNS text LANGUAGE sql AS $$SELECT set_config('app.coded', '1', false)$$",
+    );
+    for texts in [
+        &["DO $a$BEGIN DO $b$BEGIN SET app.coded = '1'; END$b$; END$a$"][..],
+        &["DO 'BEGIN SET app'\n'.coded = 1; END'"],
+        &["DO $$BEGIN SET U&\"app.coded\" = '1'; END$$"],
+        &["SET U&\"app.coded\" = '1'"],
+        &["DO $$BEGIN EXECUTE 'SE' || 'T app.coded = 1'; END$$"],
+        &["DO $$BEGIN PERFORM code_sets('app.coded'); END$$"],
+        &["DO $$BEGIN PERFORM code_keeps(); END$$"],
+        &["CALL code_does()"],
+        &["DO $$BEGIN CALL code_does(); END$$"],
+        &[
+            "PREPARE sets(text) AS SELECT set_config($1, '1', false)",
+            "RESET ALL",
+            "EXECUTE sets('app.coded')",
+            "DEALLOCATE sets",
+        ],
+    ] {
+        let proxy = with_admin(&["--max-server-connections", "1", "--server-wait-timeout", "50ms"]);
+        let mut client = at(proxy.address());
+        for text in texts {
+            client.run(text);
+        }
+        let mut other = at(proxy.address());
+        other.send(&query("SELECT coalesce(current_setting('app.coded', true), '')"));
+        match other.try_answer() {
+            Ok(answer) => assert_eq!(answer.value().as_deref(), Some(""), "{texts:?}"),
+            Err((_, said)) => assert_eq!(said.last().expect("a word").failure().sqlstate(), "53300", "{texts:?}"),
+        }
+        assert_eq!(client.ask("SELECT current_setting('app.coded')"), "1", "{texts:?}");
+    }
+    itself.run("DROP FUNCTION code_sets, code_keeps; DROP PROCEDURE code_does");
+}
+
 #[test]
 fn a_pause_waits_for_transactions_and_those_who_come_wait_for_its_end() {
     let proxy = with_admin(&[]);
@@ -247,7 +292,7 @@ fn a_pause_waits_for_transactions_and_those_who_come_wait_for_its_end() {
 
 #[test]
 fn a_pause_of_one_database_is_no_other_ones_and_who_gives_up_waiting_does_not_take_it_back() {
-    crate::straight(postgres())
+    straight(postgres())
         .query("CREATE DATABASE console_other")
         .expect("created");
     let proxy = with_admin(&["--server-wait-timeout", "100ms"]);
@@ -326,7 +371,7 @@ fn who_is_ended_is_told_so_wherever_it_is_and_what_it_ran_is_rolled_back() {
     let proxy = with_admin(&[]);
     let mut admin = at(proxy.address());
     admin.run("CREATE TABLE IF NOT EXISTS ended (a int)");
-    let mut straight = crate::straight(postgres());
+    let mut straight = straight(postgres());
     let number_of = |admin: &mut Client| {
         row_of(admin, "CLIENTS", 2, "postgres_ended").unwrap()[0]
             .clone()
@@ -448,7 +493,7 @@ fn anybody_is_told_where_the_log_of_his_database_is() {
     ] {
         let proxy = with_admin(&["--pool-mode", mode]);
         let mut client = as_user(proxy.address(), user).unwrap();
-        let mut straight = crate::straight(postgres());
+        let mut straight = straight(postgres());
         straight.run("CREATE TABLE IF NOT EXISTS logged (n int)");
         straight.run("GRANT ALL ON logged TO public");
         let mut is_behind = |position: &str, before: &str| {
