@@ -415,7 +415,19 @@ pub fn settings_named_in_body(body: &str) -> Option<Vec<String>> {
     };
     // Of what it puts together, the strings say whether it sets.
     let is_dynamic = tokens.iter().any(|token| token.is_word("EXECUTE"));
-    if is_dynamic && tokens.iter().any(|token| token.kind == Kind::Text && sets(token.text)) {
+    let mut texts = tokens.iter().filter(|token| token.kind == Kind::Text);
+    if is_dynamic && texts.any(|token| sets(token.text)) {
+        return None;
+    }
+    // A text that none of them is part of comes from elsewhere.
+    let has_texts = tokens.iter().any(|token| token.kind == Kind::Text);
+    let runs_what_comes = |at: usize| {
+        let (next, behind) = (tokens.get(at + 1), tokens.get(at + 2));
+        let is_of_a_trigger = next.is_some_and(|next| is_one_of(next, &["FUNCTION", "PROCEDURE"]));
+        let is_of_a_row = behind.is_some_and(|behind| behind.is_symbol("."));
+        tokens[at].is_word("EXECUTE") && !is_of_a_trigger && (is_of_a_row || !has_texts)
+    };
+    if (0..tokens.len()).any(runs_what_comes) {
         return None;
     }
     let does = |(at, token): (usize, &Token<'_>)| token.kind == Kind::Text && at > 0 && tokens[at - 1].is_word("DO");
@@ -647,6 +659,17 @@ mod tests {
             ("begin execute 'select set_config(' || x; end", None),
             ("begin perform set_config(x, y, false); end", None),
             ("begin do $$begin set a.b = 1; end$$; end", None),
+            (
+                "begin for r in select c from cmds loop execute r.c; end loop; end",
+                None,
+            ),
+            ("begin raise notice 'x'; execute r.c; end", None),
+            ("begin execute sent; end", None),
+            ("begin q := 'delete from ' || x; execute q; end", Some(vec![])),
+            (
+                "create trigger t before insert on x execute function s.f()",
+                Some(vec![]),
+            ),
         ] {
             let told = settings_named_in_body(body);
             let told: Option<Vec<&str>> = told.as_ref().map(|names| names.iter().map(String::as_str).collect());
