@@ -238,13 +238,45 @@ fn is_ambiguous(code: &str) -> bool {
     code.contains('\\') || code.to_ascii_lowercase().contains("u&")
 }
 
-/// Those that such code may set. None where it runs what it puts together, or has code in it.
+/// What a text that is executed begins with where it sets nothing, however it goes on.
+const SETS_NOTHING: [&str; 16] = [
+    "ALTER",
+    "ANALYZE",
+    "CLUSTER",
+    "COMMENT",
+    "CREATE",
+    "DEALLOCATE",
+    "DELETE",
+    "DROP",
+    "GRANT",
+    "INSERT",
+    "LOCK",
+    "REFRESH",
+    "REINDEX",
+    "REVOKE",
+    "TRUNCATE",
+    "UPDATE",
+];
+
+/// Those that such code may set. None where it runs what may set anything, or has code in it.
 fn settings_named_in_code(code: &str) -> Option<Vec<String>> {
     let tokens = tokens(code)?;
-    let is_dynamic = tokens.iter().any(|token| is_one_of(token, &["EXECUTE"]));
-    match is_dynamic || has_code_within(&tokens) {
+    let may_set = |at: usize| {
+        let operand = match &tokens[at + 1..] {
+            [format, open, text, ..] if format.is_word("format") && open.is_symbol("(") => text,
+            [text, ..] => text,
+            [] => return true,
+        };
+        let text = quoted(operand).unwrap_or_default();
+        let first = text.split_whitespace().next().unwrap_or_default();
+        // A word that may go on elsewhere is another.
+        let is_whole = text.trim_start().len() > first.len();
+        !is_whole || !SETS_NOTHING.iter().any(|known| first.eq_ignore_ascii_case(known))
+    };
+    let is_unclear = (0..tokens.len()).any(|at| tokens[at].is_word("EXECUTE") && may_set(at));
+    match is_unclear || has_code_within(&tokens) {
         true => None,
-        false => settings_named(code),
+        false => settings_named_in_body(code),
     }
 }
 
@@ -507,6 +539,17 @@ mod tests {
             ),
             ("do $$begin execute 'set ' || x; end$$", None),
             ("do $$begin execute 'SE' || 'T app.x = 1'; end$$", None),
+            ("do $$begin execute 'DROP' || x; end$$", None),
+            ("do $$begin execute x; end$$", None),
+            ("do $$begin execute format('select set_%s(1)', 'config'); end$$", None),
+            (
+                "do $$begin execute format('insert into %I select set_config(1)', x); end$$",
+                None,
+            ),
+            (
+                "do $$begin execute 'deallocate ' || 'all'; execute format('drop table %I', x); end$$",
+                Some(vec![]),
+            ),
             ("do language plpython3u $$plpy.execute(\"set app.x = 1\")$$", None),
             ("do $$plpy.execute(\"set app.x = 1\")$$ language \"plpython3u\"", None),
             ("do $$begin perform set_config(x, y, false); end$$", None),
