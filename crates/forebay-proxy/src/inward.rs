@@ -767,6 +767,13 @@ impl State {
 
     /// Whether what is planned next has to wait until it can be asked that plans of before are discarded: until it is known whether the transaction has failed.
     fn waits_for_plans(&self, text: Option<&[u8]>, server: &mut Server) -> bool {
+        // What failed before may have had it passed over, and not what stands behind the Sync.
+        if server
+            .discards_at()
+            .is_some_and(|place| server.replies.is_undecided(place))
+        {
+            return true;
+        }
         if !self.needs_other_plans(text, server) {
             return false;
         }
