@@ -322,7 +322,8 @@ fn asked(random: &mut StdRng, session: usize, (form, wanted): &(&str, &[&str]), 
                 let other = own_row(session, random.random_range(0..44));
                 let row = if *column == "parent" || spelt > 8 { other } else { one };
                 match spelt {
-                    0 => ["abc", "", "5.0", "99999999999999999999", "NaN"]
+                    // No row of another session's.
+                    0 => ["abc", "", &format!("{row}.0"), "99999999999999999999", "NaN"]
                         .choose(random)
                         .unwrap()
                         .to_string(),

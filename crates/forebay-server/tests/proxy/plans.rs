@@ -11,7 +11,7 @@ use crate::client::{Client, bind, close, describe, execute, message, parse, quer
 use crate::crowd::until;
 use crate::memory::{remembering, until_remembered};
 use crate::twins::{Asking, INSIDE_MAX, Twins, in_turns};
-use crate::{at, postgres, proxy, straight};
+use crate::{postgres, proxy, straight};
 
 /// What is folded by PostgreSQL's own functions.
 const FOLDED: &[&str] = &[
@@ -294,28 +294,6 @@ fn who_asks_on_without_a_sync_is_answered() {
             }
         }
     }
-}
-
-/// Where what fails has it passed over that discards plans, it is asked once more before what stands behind the Sync.
-#[test]
-fn what_stands_behind_a_failed_pipeline_is_planned_by_ones_own() {
-    const TEXT: &str = "SELECT decode('4142', 'hex')::text";
-    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
-    let mut twins = Twins::new(proxy.address(), "postgres");
-    twins.ask(&[parse("text", TEXT), parse("there", "SELECT 1"), sync()], "prepared");
-    let mut other = at(proxy.address());
-    other
-        .pipeline(&[parse("own", TEXT), bind("", "own", &[]), execute("", 0)])
-        .expect("planned");
-    let of_text = |name: &str| [bind("", name, &[]), execute("", 0), sync()];
-    let fails = [
-        vec![query("SET bytea_output = 'escape'"), parse("there", "SELECT 2")],
-        of_text("there").to_vec(),
-    ];
-    twins.ask(
-        &[fails.concat(), of_text("text").to_vec()].concat(),
-        "behind what fails",
-    );
 }
 
 /// Rows are shown by rights that a new session has, as straight: those that were taken away past the proxy are gone a second later.
