@@ -49,8 +49,8 @@ pub struct Link {
     /// How often the server has said that it is ready. `<= outbox.synced()`
     readied: u64,
     status: TransactionStatus,
-    /// What the server reports of its settings.
-    parameters: HashMap<String, String>,
+    /// What the server reports of its settings, in the session's encoding.
+    parameters: HashMap<String, Vec<u8>>,
     cancel: CancelToken,
     challenge: Challenge,
     /// Notices of before it was ready for the first time, as they came.
@@ -68,8 +68,8 @@ pub struct Parts {
     pub stream: Stream,
     /// What came and was not taken: what answers nothing, as a notice.
     pub unread: BytesMut,
-    /// What the server reports of its settings.
-    pub parameters: HashMap<String, String>,
+    /// What the server reports of its settings, in the session's encoding.
+    pub parameters: HashMap<String, Vec<u8>>,
     /// What the server said beside its welcome: messages of notices.
     pub greeting: BytesMut,
     /// To cancel what runs on it.
@@ -220,9 +220,10 @@ impl Link {
         }
     }
 
-    /// A setting that the server reports, as `server_version` or `TimeZone`.
+    /// A setting that the server reports, as `server_version` or `TimeZone`. None also for one that is not UTF-8, as a role's name
+    /// can be where another encoding was asked for.
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.get(name).map(String::as_str)
+        std::str::from_utf8(self.parameters.get(name)?).ok()
     }
 
     /// To cancel what it is at, from elsewhere.
@@ -339,7 +340,7 @@ impl Link {
                 };
                 match self.parameters.get_mut(name) {
                     Some(kept) => value.clone_into(kept),
-                    None => drop(self.parameters.insert(name.to_owned(), value.to_owned())),
+                    None => drop(self.parameters.insert(name.to_owned(), value.to_vec())),
                 }
             }
             _ => {}

@@ -157,13 +157,13 @@ impl<'a> Message<'a> {
         Ok(tag.rsplit(' ').next().and_then(|last| last.parse().ok()).unwrap_or(0))
     }
 
-    /// Name and value of a ParameterStatus.
+    /// Name and value of a ParameterStatus. The value is in the encoding that the session has asked for, as is the name of a role.
     ///
     /// # Errors
     /// [`Malformed`].
-    pub fn parameter_status(&self) -> Result<(&'a str, &'a str), Malformed> {
+    pub fn parameter_status(&self) -> Result<(&'a str, &'a [u8]), Malformed> {
         let mut reader = Reader(self.body());
-        let (name, value) = (reader.text()?, reader.text()?);
+        let (name, value) = (reader.text()?, reader.zero_terminated()?);
         reader.end().map(|()| (name, value))
     }
 }
@@ -411,6 +411,12 @@ mod tests {
         let bytes = message(b't', &[0, 2, 0, 0, 0, 23, 0, 0, 0, 25]);
         assert_eq!(Message::whole(&bytes).parameter_types(), Ok(vec![23, 25]));
         let bytes = message(b'S', b"TimeZone\0UTC\0");
-        assert_eq!(Message::whole(&bytes).parameter_status(), Ok(("TimeZone", "UTC")));
+        assert_eq!(Message::whole(&bytes).parameter_status(), Ok(("TimeZone", &b"UTC"[..])));
+        // A role's name in LATIN1, for who has asked for that.
+        let bytes = message(b'S', b"session_authorization\0ren\xe9\0");
+        assert_eq!(
+            Message::whole(&bytes).parameter_status(),
+            Ok(("session_authorization", &b"ren\xe9"[..]))
+        );
     }
 }

@@ -99,7 +99,7 @@ async fn relay(
     let entry = &registration.entry;
     output.extend_from_slice(&parts.greeting);
     for (name, value) in &parts.parameters {
-        frames::put(&mut output, b'S', &[name.as_bytes(), &[0], value.as_bytes(), &[0]]);
+        frames::put(&mut output, b'S', &[name.as_bytes(), &[0], value, &[0]]);
     }
     frames::put(&mut output, b'K', &[&entry.process_id.to_be_bytes(), &entry.secret]);
     frames::put(&mut output, b'Z', &[b"I"]);

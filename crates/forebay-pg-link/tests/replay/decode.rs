@@ -37,7 +37,7 @@ pub(crate) fn told(message: &Message<'_>) -> String {
         }),
         Tag::PARAMETER_STATUS => message.parameter_status().map(|(name, value)| {
             check_length(message, name.len() + value.len() + 2);
-            format!("{name}={value}")
+            format!("{name}={}", value.escape_ascii())
         }),
         Tag::ERROR_RESPONSE | Tag::NOTICE_RESPONSE => ServerError::read(message).map(|error| format!("{error:?}")),
         _ => Ok(shown(message.body())),

@@ -278,6 +278,17 @@ fn a_session_begins_as_the_servers_own() {
     };
     assert_eq!(refused(server.address()).message(), refused(proxy.address()).message());
     assert!(as_user(proxy.address(), "trusted").is_ok());
+    // Whose name is told in the encoding that was asked for: one that is not UTF-8.
+    let mut itself = self::straight(server);
+    itself.run("CREATE ROLE \"ren\u{e9}\" LOGIN");
+    let session = |address| {
+        let parameters = [("user", "ren\u{e9}"), ("database", "postgres"), ("client_encoding", "LATIN1")];
+        let mut client = Client::connect_with(address, &parameters).expect("a session");
+        let told = client.query("SELECT current_user").messages;
+        (client.settings, told)
+    };
+    assert_eq!(session(server.address()), session(proxy.address()));
+    itself.run("DROP ROLE \"ren\u{e9}\"");
 }
 
 /// Who logs in is the role that is called so now, whatever role was called so when the connections were made; and who was that one before is told that he is not any more.
