@@ -274,6 +274,26 @@ fn who_asks_on_behind_an_error_is_answered() {
     }
 }
 
+/// Where a group fails, what was to discard plans of before is passed over with it, and asked again for what stands behind its Sync.
+#[test]
+fn who_asks_on_behind_a_failed_group_is_planned_by_his_own() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let runs = || vec![bind("", "a", &[]), execute("", 0), sync()];
+    let prepared = || vec![parse("a", "SELECT decode('4142', 'hex')::text, 0.1::float8::text"), sync()];
+    for sets in ["SET bytea_output = 'escape'", "SET extra_float_digits = -14"] {
+        for fails in [execute("nope", 0), describe(b'P', "nope"), bind("", "nope", &[]), query("SELECT 1/0")] {
+            let [mut before, mut now] = [(); 2].map(|()| Twins::new(proxy.address(), "postgres"));
+            let said = |messages: &[Vec<u8>]| messages.concat().escape_ascii().to_string();
+            let ask = |twins: &mut Twins, messages: Vec<Vec<u8>>| drop(twins.ask(&messages, &said(&messages)));
+            // Plans that another one has left, on the one connection that there is.
+            ask(&mut now, prepared());
+            ask(&mut before, [prepared(), runs()].concat());
+            ask(&mut now, [vec![query(sets), fails], runs(), runs(), runs()].concat());
+            ask(&mut before, runs());
+        }
+    }
+}
+
 /// A query may stand behind messages that no Sync ends: what is asked beside it is answered all the same.
 #[test]
 fn who_asks_on_without_a_sync_is_answered() {
