@@ -498,6 +498,7 @@ impl Compiler<'_> {
         let text = |text: &str, oid: Oid| Ok(Some(Scalar::constant(Owned::Text(text.to_owned()), oid)));
         let told = |function: &str| Scalar {
             not_null: true,
+            stable: true,
             ..Scalar::new(format!("\"{function}\"({ENVIRONMENT})"), oid::TIMESTAMPTZ)
         };
         let now = || told("forebay_now");

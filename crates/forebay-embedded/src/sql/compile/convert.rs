@@ -146,6 +146,7 @@ impl Compiler<'_> {
         }
         Ok(Scalar {
             not_null: text.not_null,
+            stable: is_read_when_it_runs(into),
             ..Scalar::new(sql, to)
         }
         .strict_in([&text])
@@ -182,6 +183,7 @@ impl Compiler<'_> {
                 }
                 let written = Scalar {
                     not_null: scalar.not_null,
+                    stable: is_written_when_it_runs(from),
                     ..Scalar::new(sql, to)
                 }
                 .strict_in([&scalar])
@@ -365,6 +367,25 @@ fn is_written_alike_everywhere(kind: Kind) -> bool {
         kind,
         Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid | Kind::Numeric | Kind::Uuid
     )
+}
+
+/// Whether PostgreSQL declares a type's input function stable, and calls it only when the statement runs.
+fn is_read_when_it_runs(read: Type) -> bool {
+    match read {
+        Type::Scalar(kind) => matches!(
+            kind,
+            Kind::Date | Kind::Time | Kind::Timetz | Kind::Timestamp | Kind::Timestamptz | Kind::Interval
+        ),
+        Type::Array(_) => true,
+    }
+}
+
+/// The same of its output function.
+fn is_written_when_it_runs(written: Type) -> bool {
+    match written {
+        Type::Scalar(kind) => matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz | Kind::Interval),
+        Type::Array(_) => true,
+    }
 }
 
 /// Whether a text means something else in another session, or later.

@@ -5,7 +5,7 @@
 use forebay_pg_values::{Owned, Type};
 
 use super::fault::{Fault, Result};
-use super::sqlite_text::{ENVIRONMENT, has_column, has_query, literal};
+use super::sqlite_text::{has_column, has_query, literal};
 use super::types::{self, TypeName};
 use crate::sql::facts::{self, Oid, oid};
 
@@ -46,6 +46,8 @@ pub(super) struct Scalar {
     pub(super) volatile: bool,
     /// Calls a function that PostgreSQL evaluates only when the statement runs: its value hangs on the session.
     pub(super) stable: bool,
+    /// Holds a part that [is planned](Scalar::is_planned).
+    pub(super) planned: bool,
     /// Holds an aggregate of this query.
     pub(super) aggregate: bool,
     /// Holds a window function.
@@ -59,6 +61,9 @@ pub(super) struct Scalar {
     pub(super) location: Option<sqlparser::tokenizer::Location>,
 }
 
+/// With what calls of PostgreSQL's functions begin that may fail, in SQLite's text.
+const CALLS: [&str; 2] = ["\"pg:", "\"forebay_read\"("];
+
 impl Scalar {
     pub(super) fn new(sql: impl Into<String>, oid: Oid) -> Self {
         Self {
@@ -69,6 +74,7 @@ impl Scalar {
             not_null: false,
             volatile: false,
             stable: false,
+            planned: false,
             aggregate: false,
             window: false,
             ungrouped: None,
@@ -106,6 +112,7 @@ impl Scalar {
         for part in parts {
             self.volatile |= part.volatile;
             self.stable |= part.stable;
+            self.planned |= part.planned || part.is_planned();
             self.aggregate |= part.aggregate;
             self.window |= part.window;
             self.plain_letters |= part.plain_letters;
@@ -129,7 +136,7 @@ impl Scalar {
     /// Whether it holds no column but parameters, and calls with them: PostgreSQL's planner evaluates such a thing, whatever
     /// stands beside it.
     pub(super) fn is_planned(&self) -> bool {
-        self.sql.contains('?') && self.sql.contains("\"pg:") && self.is_known_to_planner()
+        self.sql.contains('?') && CALLS.iter().any(|call| self.sql.contains(call)) && self.is_known_to_planner()
     }
 
     /// Whether PostgreSQL's planner knows its value: it has no column, and calls nothing that hangs on the session.
@@ -138,7 +145,6 @@ impl Scalar {
             && !self.volatile
             && !self.aggregate
             && !self.window
-            && !self.sql.contains(ENVIRONMENT)
             && !has_column(&self.sql)
             && !has_query(&self.sql)
     }

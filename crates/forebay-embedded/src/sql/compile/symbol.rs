@@ -28,7 +28,8 @@ impl Compiler<'_> {
         let no_value = arguments
             .iter()
             .any(|argument| argument.form == Form::Constant(Owned::Null));
-        if no_value && is_strict && !arguments.iter().any(Scalar::is_planned) {
+        let may_fail = |argument: &Scalar| argument.planned || argument.is_planned();
+        if no_value && is_strict && !arguments.iter().any(may_fail) {
             // Whatever the others are.
             return Ok(Scalar {
                 oid: result,
