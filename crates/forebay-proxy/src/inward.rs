@@ -40,6 +40,9 @@ impl State {
             if self.tell_inside(client, server) {
                 continue;
             }
+            if self.waits_for_memory(client, server) {
+                return Ok(());
+            }
             let input = &mut client.input;
             if self.passing_in > 0 {
                 let here = self.passing_in.min(input.len());

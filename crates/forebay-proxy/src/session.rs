@@ -200,6 +200,7 @@ impl Session {
             unnamed_at: None,
             resets_all_at: None,
             is_asking: false,
+            is_for_memory: false,
             leftovers: Leftovers::default(),
             asked_in_vain: 0,
             is_pinned,

@@ -99,6 +99,8 @@ pub(crate) struct State {
     pub(crate) resets_all_at: Option<u64>,
     /// What is left was asked, and the answer is coming.
     pub(crate) is_asking: bool,
+    /// What the client asks next waits for that, as memory may have the answer.
+    pub(crate) is_for_memory: bool,
     pub(crate) leftovers: Leftovers,
     /// A row of what texts are read by, and those before it.
     pub(crate) shown: Option<String>,
@@ -283,9 +285,12 @@ impl State {
         if self.is_pinned || self.numbers.are_kept() || self.is_asking || !server.is_settled() {
             return false;
         }
-        // Whoever goes on at once goes on here, unless others wait. Nobody goes before he was served: with what each has to set first, those
+        // Whoever goes on at once goes on here, unless memory may have the answer, or others wait. Nobody goes before he was served: with what each has to set first, those
         // who wait would hand the connection round for ever.
-        !frames::has_message(&client.input) || self.has_command || (self.has_taken && self.pool.is_waited_for())
+        !frames::has_message(&client.input)
+            || std::mem::take(&mut self.is_for_memory)
+            || self.has_command
+            || (self.has_taken && self.pool.is_waited_for())
     }
 
     /// Whether nothing is under way on the connection that the session keeps, and no transaction is open.

@@ -1,29 +1,35 @@
 //! Control: statements that do nothing to rows, and nothing that others see but by what was done before them.
 //!
-//! Promises: told by the first words of a text that is one statement; what begins as nothing known does not only control.
+//! Promises: told by the first words of each statement of a text; what begins as nothing known does not only control. Where there are several, none of them
+//! begins or ends a transaction: what was done in it would be known to others in the midst of the text.
 
 use super::dialect::Dialect;
 use super::lexer::{Lexer, Token};
 
-/// How those begin. `EXPLAIN` is none: it may do what it explains; nor are cursors, which run a query.
-const CONTROLS: [&str; 18] = [
-    "ABORT",
-    "BEGIN",
+/// How those begin that are of the session. `EXPLAIN` is none: it may do what it explains; nor are cursors, which run a query.
+const OF_THE_SESSION: [&str; 10] = [
     "CHECKPOINT",
     "CLOSE",
-    "COMMIT",
     "DEALLOCATE",
     "DISCARD",
-    "END",
     "LISTEN",
-    "LOCK",
     "NOTIFY",
-    "RELEASE",
     "RESET",
-    "ROLLBACK",
-    "SAVEPOINT",
     "SET",
     "SHOW",
+    "UNLISTEN",
+];
+
+/// And those of its transaction.
+const OF_THE_TRANSACTION: [&str; 9] = [
+    "ABORT",
+    "BEGIN",
+    "COMMIT",
+    "END",
+    "LOCK",
+    "RELEASE",
+    "ROLLBACK",
+    "SAVEPOINT",
     "START",
 ];
 
@@ -31,13 +37,31 @@ const CONTROLS: [&str; 18] = [
 #[must_use]
 pub fn only_controls(sql: &str) -> bool {
     let mut tokens = Lexer::new(Dialect::Postgres, sql);
-    let Some(Ok(first)) = tokens.next() else { return false };
-    let second = tokens.clone().next();
-    // What was prepared is another transaction.
-    let is_of_another = matches!(second, Some(Ok(second)) if second.is_word("PREPARED"));
-    let mut behind = tokens.skip_while(|token| matches!(token, Ok(token) if !token.is_symbol(";")));
-    let is_end = |token: Token<'_>| token.is_symbol(";");
-    CONTROLS.iter().any(|word| first.is_word(word)) && !is_of_another && behind.all(|token| token.is_ok_and(is_end))
+    let (mut statements, mut are_of_the_session) = (0, true);
+    loop {
+        let first = match tokens.next() {
+            None => return statements == 1 || (statements > 1 && are_of_the_session),
+            Some(Err(_)) => return false,
+            Some(Ok(token)) if token.is_symbol(";") => continue,
+            Some(Ok(token)) => token,
+        };
+        let is_one_of = |words: &[&str]| words.iter().any(|word| first.is_word(word));
+        let is_of_the_session = is_one_of(&OF_THE_SESSION);
+        // What was prepared is another transaction.
+        let is_of_another = matches!(tokens.clone().next(), Some(Ok(second)) if second.is_word("PREPARED"));
+        if !(is_of_the_session || is_one_of(&OF_THE_TRANSACTION)) || is_of_another {
+            return false;
+        }
+        statements += 1;
+        are_of_the_session &= is_of_the_session;
+        loop {
+            match tokens.next() {
+                Some(Ok(token)) if !token.is_symbol(";") => {}
+                Some(Err(_)) => return false,
+                None | Some(Ok(_)) => break,
+            }
+        }
+    }
 }
 
 /// Whether a text of PostgreSQL's begins a transaction, and says nothing of its isolation or that it is READ COMMITTED.
@@ -92,6 +116,7 @@ mod tests {
             "SET search_path = app",
             "SHOW ALL",
             "LOCK TABLE t",
+            "SET a = 'x;y'; ; RESET b; LISTEN c; UNLISTEN c; DISCARD PLANS",
         ] {
             assert!(only_controls(sql), "{sql}");
         }
@@ -99,6 +124,10 @@ mod tests {
             "",
             ";",
             "SELECT 1",
+            "BEGIN; SET LOCAL a = 'x'",
+            "SET a = 'x'; COMMIT",
+            "SET a = 'x'; DELETE FROM t",
+            "SET a = 'x'; ROLLBACK PREPARED 'x'",
             "BEGIN; DELETE FROM t",
             "COMMIT; SELECT 1;",
             "COMMIT PREPARED 'x'",

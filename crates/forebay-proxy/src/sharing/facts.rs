@@ -5,6 +5,7 @@
 //! volatile or is called and not [reviewed](super::reviewed); no operator and no cast of the user's could be meant. Of the table that a
 //! statement changes also: no trigger of the user's, no foreign key that changes another table with it, nothing that is looked at only
 //! when the transaction ends, no expression that calls what is not reviewed. Whose name stands for something else as well is refused for it.
+//! A change of which nothing is the matter but row security, by policies that call nothing that is not reviewed, goes [apart](Found::Apart).
 //!
 //! What a read names may be a view, have row security, or call what is not reviewed, and be [followed](super::followed) still.
 //! What of all this hangs on the table alone is told by a *mark*: while the mark is the same, nothing of it has changed.
@@ -92,6 +93,14 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
             .chain(touches.operators.iter().map(String::as_str)),
     );
     let unsteady = list(unsteady().iter().copied());
+    // What may be read is decided by policies for reading, and what may be changed by all of them.
+    let (condition, is_of_it) = match &touches.effect {
+        Effect::Reads => ("pg_get_expr(y.polqual, y.polrelid)", "y.polcmd IN ('r', '*')"),
+        Effect::Changes(_) => (
+            "nullif(concat_ws(' AND ', pg_get_expr(y.polqual, y.polrelid), pg_get_expr(y.polwithcheck, y.polrelid)), '')",
+            "true",
+        ),
+    };
     let mut text = format!(
         "SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
          SELECT CASE p.provolatile WHEN 'v' THEN 'the function ' || p.proname || ', which is volatile' ELSE '{CALLED}' || p.proname END, '' FROM pg_proc p WHERE p.proname = ANY({names}) \
@@ -110,8 +119,8 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
          JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.relkind NOT IN ('i', 'I', 't', 'c') AND c.relpersistence <> 't' AND n.nspname <> 'information_schema' \
          AND (c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relrowsecurity OR c.relhasrules OR c.is_odd) \
-         UNION ALL SELECT '{POLICY}' || c.relname, coalesce(pg_get_expr(y.polqual, y.polrelid), 'true') \
-         FROM pg_policy y JOIN pg_class c ON c.oid = y.polrelid WHERE c.relname = ANY({names}) AND c.relrowsecurity AND y.polcmd IN ('r', '*') \
+         UNION ALL SELECT '{POLICY}' || c.relname, coalesce({condition}, 'true') \
+         FROM pg_policy y JOIN pg_class c ON c.oid = y.polrelid WHERE c.relname = ANY({names}) AND c.relrowsecurity AND {is_of_it} \
          UNION ALL SELECT 'the type ' || t.typname, '' FROM pg_type t WHERE t.typname = ANY({names}) AND t.oid >= 16384 \
          AND t.typtype <> 'e' AND t.typcategory <> 'A' AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c') \
          UNION ALL SELECT DISTINCT 'named', CAST(c.relname AS text) FROM pg_class c \
@@ -196,6 +205,15 @@ pub(crate) enum Found {
         /// As above, and those of all names in the definitions that it uses.
         tables: Arc<[Arc<str>]>,
     },
+    /// A change that goes alone; which rows it changes is known as if nothing were the matter.
+    Apart {
+        /// Why, in words that follow "it names".
+        matter: String,
+        /// As above.
+        inherits: bool,
+        /// As above.
+        key: Option<Key>,
+    },
     /// What is, in words that follow "it names".
     Matter(String),
 }
@@ -246,6 +264,11 @@ pub(crate) fn found(followed: &Followed, rows: &[(String, String)]) -> Found {
                 matter,
                 needs: followed.needs(told),
                 tables: tables.into(),
+            },
+            Effect::Changes(_) if marked.is_some() && followed.needs_row_security_alone(told) => Found::Apart {
+                matter,
+                inherits,
+                key,
             },
             Effect::Changes(_) => Found::Matter(matter),
         };
@@ -375,10 +398,19 @@ mod tests {
             &[marked, ("expression", "(nextval('s'::regclass) > 0)")],
             &[marked, ("expression", "f(a)")],
             &[marked, ("view t", "SELECT a FROM u")],
-            &[marked, ("secured t", "")],
+            &[marked, ("secured t", ""), ("called f", "")],
+            &[marked, ("secured t", ""), ("view v", "SELECT a FROM u")],
+            &[("secured t", "")],
         ] {
             assert!(matches!(found(&insert, &rows(other)), Found::Matter(_)), "{other:?}");
         }
+        let secured = [marked, ("secured t", ""), ("policy t", "true"), ("key", "23 a")];
+        let apart = Found::Apart {
+            matter: "the relation t, which has row security".to_owned(),
+            inherits: false,
+            key: Key::parse("23 a"),
+        };
+        assert_eq!(found(&insert, &rows(&secured)), apart);
         let read = touches("SELECT a FROM t").unwrap();
         let told = found(
             &read,

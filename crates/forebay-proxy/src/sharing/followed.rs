@@ -1,9 +1,10 @@
-//! Followed: what a read reads without naming it: the definitions of views, and the policies of tables that have row security.
+//! Followed: what a statement reads without naming it: the definitions of views, and the policies of tables that have row security. Of what changes rows these are
+//! all policies, and no views: through one it would change another's rows.
 //!
 //! Promises: whatever a definition names is asked about as if the statement named it, and so on, until nothing new is named; by the same rules
 //! something is the matter with it. What only a rule may allow is told as a [need](Needs): row security, functions that are not reviewed but
 //! declared to change nothing, and the time. A policy may ask for the session's settings and roles without one: whose answer is remembered is told by them.
-//! Who reads so goes alone; what he reads is known. Knows no connection.
+//! Who does so goes alone; what he reads is known, and whose rows he changes. Knows no connection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub(super) struct Told {
     /// The first of it, in words that follow "it names".
     pub(super) matter: Option<String>,
     needs: Needs,
+    /// There is a view.
+    has_view: bool,
 }
 
 impl Followed {
@@ -72,13 +75,12 @@ impl Followed {
 
     /// Takes in the definitions among these rows. Whether the catalog is to be asked again, about what they name.
     pub(crate) fn take(&mut self, rows: &[(String, String)]) -> bool {
-        if self.touches.effect != Effect::Reads {
-            return false;
-        }
+        let reads = self.touches.effect == Effect::Reads;
         let before = self.touches.names.len() + self.touches.called.len() + self.touches.operators.len();
         for (kind, definition) in rows {
             let is_policy = kind.starts_with(POLICY);
-            let Some(name) = kind.strip_prefix(VIEW).or_else(|| kind.strip_prefix(POLICY)) else {
+            let of_view = || kind.strip_prefix(VIEW).filter(|_| reads);
+            let Some(name) = kind.strip_prefix(POLICY).or_else(of_view) else {
                 continue;
             };
             if self.taken.insert(format!("{kind} {definition}"))
@@ -146,6 +148,13 @@ impl Followed {
         self.matter.as_deref()
     }
 
+    /// Whether there is nothing but row security, by what these rows have told.
+    pub(super) fn needs_row_security_alone(&self, told: Told) -> bool {
+        let has_view = told.has_view;
+        let needs = self.needs(told);
+        !has_view && needs.row_security.is_some() && needs.stable_functions.is_none()
+    }
+
     /// What only a rule may allow, by what these rows have told.
     pub(super) fn needs(&self, told: Told) -> Needs {
         Needs {
@@ -161,6 +170,7 @@ impl Told {
         if kind.starts_with(POLICY) {
             return true;
         }
+        self.has_view |= kind.starts_with(VIEW);
         let (matter, need) = if let Some(name) = kind.strip_prefix(VIEW) {
             (format!("the relation {name}, which is no table"), None)
         } else if let Some(name) = kind.strip_prefix(SECURED) {

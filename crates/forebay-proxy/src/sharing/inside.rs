@@ -137,6 +137,28 @@ impl State {
         true
     }
 
+    /// Whether what the client asks next waits until it is known what its session has set, by which memory may answer it: then the connection goes back.
+    pub(crate) fn waits_for_memory(&mut self, client: &Client, server: &Server) -> bool {
+        if self.is_asking && !self.is_for_memory {
+            self.is_for_memory = self.may_be_in_memory(client, server);
+        }
+        self.is_for_memory &= self.is_asking;
+        self.is_for_memory
+    }
+
+    /// Whether what the client asks next is a read that it wants to have from memory, whatever it has set.
+    fn may_be_in_memory(&mut self, client: &Client, server: &Server) -> bool {
+        let is_between = self.passing_in == 0 && self.passing_out == 0 && server.status == b'I';
+        if !is_between || !self.may_share || self.is_pinned || !self.pool.remembers() {
+            return false;
+        }
+        let Some(asked) = unit(&client.input) else { return false };
+        let Some(company) = self.company() else { return false };
+        self.known(&company, &asked).is_some_and(|known| {
+            known.plan.kind() == Some(Kind::Read) && self.windows(&known.hints, &known.plan).is_some()
+        })
+    }
+
     /// The server hears of the client.
     pub(crate) fn speaks(&mut self) {
         if self.pool.remembers() {

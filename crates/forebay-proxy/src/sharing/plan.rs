@@ -155,6 +155,12 @@ enum Learnt {
         needs: Needs,
         tables: Arc<[Arc<str>]>,
     },
+    /// It is as in [`Found::Apart`].
+    Apart {
+        matter: String,
+        inherits: bool,
+        key: Option<Arc<Key>>,
+    },
     Matter(String),
 }
 
@@ -330,7 +336,7 @@ impl Plan {
         let is_shown = || match &*self.learnt.lock() {
             Learnt::Harmless { .. } => true,
             Learnt::Followed { needs, .. } => self.lacks(needs).is_none(),
-            Learnt::Nothing | Learnt::Matter(_) => false,
+            Learnt::Nothing | Learnt::Apart { .. } | Learnt::Matter(_) => false,
         };
         self.kind() == Some(Kind::Read) && self.schema_changes() == schema_changes && is_shown()
     }
@@ -396,6 +402,11 @@ impl Plan {
                 key: key.filter(|_| self.depends_on().is_empty()).map(Arc::new),
             },
             Some(Found::Followed { matter, needs, tables }) => Learnt::Followed { matter, needs, tables },
+            Some(Found::Apart { matter, inherits, key }) => Learnt::Apart {
+                matter,
+                inherits,
+                key: key.map(Arc::new),
+            },
             Some(Found::Matter(what)) => Learnt::Matter(what),
         };
         let until = now_ms() + milliseconds(holds_for);
@@ -420,7 +431,7 @@ impl Plan {
         !self.is_long()
             && match &*self.learnt.lock() {
                 Learnt::Harmless { draws, .. } => !(keeps_numbers && *draws),
-                Learnt::Nothing | Learnt::Followed { .. } | Learnt::Matter(_) => false,
+                Learnt::Nothing | Learnt::Followed { .. } | Learnt::Apart { .. } | Learnt::Matter(_) => false,
             }
     }
 
@@ -518,6 +529,9 @@ impl Plan {
             (
                 Learnt::Harmless {
                     inherits: false, key, ..
+                }
+                | Learnt::Apart {
+                    inherits: false, key, ..
                 },
                 Some(Kind::Change),
             ) => match self.changed_table_alone() {
@@ -562,7 +576,9 @@ impl Plan {
         }
         match &*self.learnt.lock() {
             Learnt::Nothing => return Some(NOT_ASKED.to_owned()),
-            Learnt::Matter(what) | Learnt::Followed { matter: what, .. } => return Some(format!("it names {what}")),
+            Learnt::Matter(what) | Learnt::Followed { matter: what, .. } | Learnt::Apart { matter: what, .. } => {
+                return Some(format!("it names {what}"));
+            }
             Learnt::Harmless { .. } => {}
         }
         if self.is_banned() {
@@ -595,8 +611,10 @@ impl Plan {
         if let Some(name) = self.version_that_it_names() {
             return Some(format!("it names {name}, which changes where no row does"));
         }
-        if !self.has_windows.load(Ordering::Relaxed) {
-            return Some(self.ruled.why_no_windows().to_owned());
+        if !self.has_windows.load(Ordering::Relaxed)
+            && let Some(why) = self.ruled.why_no_windows()
+        {
+            return Some(why.to_owned());
         }
         None
     }
@@ -608,7 +626,7 @@ impl Plan {
         }
         match &*self.learnt.lock() {
             Learnt::Nothing => return Some(NOT_ASKED.to_owned()),
-            Learnt::Matter(what) => return Some(format!("it names {what}")),
+            Learnt::Matter(what) | Learnt::Apart { matter: what, .. } => return Some(format!("it names {what}")),
             Learnt::Followed { needs, .. } => {
                 if let Some(lacking) = self.lacks(needs) {
                     return Some(format!("it names {lacking}"));

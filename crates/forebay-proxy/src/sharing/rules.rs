@@ -218,12 +218,13 @@ impl Ruled {
         }
     }
 
-    /// Why nothing of it is remembered of which no hint says how old it may be.
-    pub(crate) fn why_no_windows(&self) -> &'static str {
-        match self.fresh_by {
-            Some(_) => "a rule says fresh = \"0\"",
-            None => {
-                "nothing says how old its answer may be: no rule, and no hint outside of transactions and pipelines"
+    /// Why nothing of it is remembered of which no hint says how old it may be; none where a rule says that.
+    pub(crate) fn why_no_windows(&self) -> Option<&'static str> {
+        match (self.fresh_by, self.windows) {
+            (Some(_), Some(windows)) if !windows.fresh.is_zero() => None,
+            (Some(_), _) => Some("a rule says fresh = \"0\""),
+            (None, _) => {
+                Some("nothing says how old its answer may be: no rule, and no hint outside of transactions and pipelines")
             }
         }
     }

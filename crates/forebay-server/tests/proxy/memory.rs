@@ -83,6 +83,109 @@ fn who_says_nothing_is_never_answered_from_memory() {
     server.run("DROP TABLE said");
 }
 
+/// What a session has set is asked for behind it, and a read that comes meanwhile waits for that: it has no worse answer than one that comes later.
+#[test]
+fn what_is_asked_right_behind_a_set_is_told_from_memory() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    server.run("CREATE TABLE behind (id int PRIMARY KEY, n int)");
+    server.run("INSERT INTO behind VALUES (1, 1), (2, 2)");
+    const READ: &str = "/* ttl:3600 */ SELECT n FROM behind WHERE id = 1";
+    let prepared = [parse("", READ), bind("", "", &[]), execute("", 0)];
+    client.run("SET TimeZone = 'UTC'");
+    until_remembered(&mut client, &mut admin, READ, "SELECT n FROM behind");
+    client.pipeline(&prepared).expect("it may be read");
+    // From here on only memory has it.
+    server.run("UPDATE behind SET n = 10 WHERE id = 1");
+    for round in 0..5 {
+        for sets in [
+            "SET TimeZone = 'UTC'",
+            "SET TimeZone = 'Asia/Tokyo'; SET TimeZone = 'UTC'",
+            "SELECT set_config('TimeZone', 'UTC', false)",
+            "LISTEN behind; UNLISTEN behind",
+            "UNLISTEN *",
+            "RESET work_mem",
+        ] {
+            client.run(sets);
+            assert_eq!(client.ask(READ), "1", "{sets} {round}");
+            client.run(sets);
+            assert_eq!(client.pipeline(&prepared).expect("it may be read").value().as_deref(), Some("1"), "{sets} {round}");
+            // What nobody wants to have remembered goes on where it is.
+            client.run(sets);
+            assert_eq!(client.ask("SELECT n FROM behind WHERE id = 1"), "10", "{sets} {round}");
+        }
+    }
+    // What it has set is what it is answered by.
+    client.run("SET behind.tenant = '1'");
+    assert_eq!(client.ask(READ), "10");
+    client.run("RESET behind.tenant; SET TimeZone = 'UTC'");
+    assert_eq!(client.ask(READ), "1");
+    // Who is kept on a connection has no answer of memory's.
+    client.run("LISTEN behind");
+    assert_eq!(client.ask(READ), "10");
+    server.run("DROP TABLE behind");
+}
+
+/// Row security decides which rows a change may change, and changes none itself, unless it calls what does.
+#[test]
+fn a_change_under_row_security_makes_its_own_table_old_alone() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut server) = (at(address), straight(postgres()));
+    let mut writer = as_user(address, "trusted").unwrap();
+    for sql in [
+        "CREATE TABLE apart (id int PRIMARY KEY, tenant text, n int)",
+        "CREATE TABLE apart_teams (tenant text)",
+        "CREATE TABLE apart_kept (n int)",
+        "INSERT INTO apart SELECT n, 'a', 0 FROM generate_series(1, 3) n",
+        "INSERT INTO apart_teams VALUES ('a')",
+        "INSERT INTO apart_kept VALUES (1)",
+        "ALTER TABLE apart ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY own ON apart USING (tenant = current_setting('apart.tenant', true))",
+        "CREATE POLICY teams ON apart FOR UPDATE USING (tenant IN (SELECT tenant FROM apart_teams)) WITH CHECK (n IS NOT NULL)",
+        "CREATE FUNCTION apart_writes() RETURNS bool LANGUAGE sql SECURITY DEFINER AS 'UPDATE public.apart_kept SET n = n + 1 RETURNING true'",
+        "CREATE FUNCTION apart_stable() RETURNS bool STABLE LANGUAGE plpgsql AS 'BEGIN RETURN apart_writes(); END'",
+        "GRANT ALL ON apart, apart_teams TO trusted",
+    ] {
+        admin.run(sql);
+    }
+    const KEPT: &str = "/* ttl:3600 */ SELECT n FROM apart_kept";
+    const OWN: &str = "/* ttl:3600 */ SELECT sum(n), count(*) FROM apart";
+    writer.run("SET apart.tenant = 'a'");
+    let changes = [
+        "UPDATE apart SET n = n + 1 WHERE id = 1",
+        "UPDATE apart SET n = n + 1",
+        "INSERT INTO apart VALUES (9, 'a', 7)",
+        "DELETE FROM apart WHERE id = 9",
+    ];
+    // The catalog is asked about what was executed some times.
+    for _ in 0..8 {
+        changes.iter().for_each(|change| drop(writer.run(change)));
+    }
+    let mut reader = at(address);
+    until_remembered(&mut reader, &mut admin, KEPT, "SELECT n FROM apart_kept");
+    server.run("UPDATE apart_kept SET n = 2");
+    for change in changes {
+        writer.run(change);
+        assert_eq!(reader.ask(KEPT), "1", "{change} made the answer of another table old");
+        let now = server.ask(OWN);
+        assert_eq!(reader.ask(OWN), now, "{change}");
+        assert_eq!(reader.ask(OWN), now, "{change}");
+    }
+    // A policy that calls what changes rows, or what does so itself, whatever it is declared to be.
+    for condition in ["apart_writes()", "apart_stable()"] {
+        admin.run(&format!("CREATE POLICY writes ON apart FOR UPDATE USING ({condition})"));
+        for number in 0..8 {
+            until_remembered(&mut reader, &mut admin, KEPT, "SELECT n FROM apart_kept");
+            writer.run("UPDATE apart SET n = n + 1 WHERE id = 1");
+            assert_eq!(reader.ask(KEPT), server.ask(KEPT), "{condition} {number}");
+        }
+        admin.run("DROP POLICY writes ON apart");
+    }
+    admin.run("DROP FUNCTION apart_writes, apart_stable; DROP TABLE apart, apart_teams, apart_kept");
+}
+
 #[test]
 fn what_passes_to_change_rows_is_seen_by_all_once_it_is_done() {
     let reloadable = remembering("");
