@@ -137,6 +137,7 @@ pub fn met(options: &Options, statement: &str, asks: Asks<'_>) -> String {
         rules,
         of_others,
         said,
+        waits,
         remembered,
     } = Met::of(statement, asks, rules);
     let mut told = String::new();
@@ -151,6 +152,13 @@ pub fn met(options: &Options, statement: &str, asks: Asks<'_>) -> String {
     }
     if !said.is_empty() {
         put(&mut told, "", &format!("such statements {}", said.join(", ")));
+    }
+    if let Some(waits) = waits {
+        let how = match waits.is_zero() {
+            true => "goes alone".to_owned(),
+            false => format!("waits {waits:?} for company"),
+        };
+        put(&mut told, "", &format!("by its own hint it {how}"));
     }
     match remembered {
         Ok(_) if !remembers => put(&mut told, "", "not remembered: cache_memory is 0"),

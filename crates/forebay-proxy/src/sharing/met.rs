@@ -2,6 +2,8 @@
 //!
 //! Promises: what it says holds of a proxy that has these rules, but for what the database's catalog says of the statement. Knows no connection.
 
+use std::time::Duration;
+
 use forebay_sql::hints_and_caller;
 
 use super::plan::Plan;
@@ -29,6 +31,8 @@ pub struct Met {
     pub of_others: Vec<String>,
     /// What it comes to, of each thing what the first of them says, in words that follow "statements".
     pub said: Vec<String>,
+    /// How long it waits for company by its own hint, which goes before that.
+    pub waits: Option<Duration>,
     /// How old its answers may be, as its own hint or a rule says, in words that follow "are remembered"; or why none is remembered.
     pub remembered: Result<String, String>,
 }
@@ -54,7 +58,8 @@ impl Met {
         let by_anybody = Rules::of(whoever_asks);
         let mut of_others = names(&by_anybody, &Plan::of(text, &by_anybody));
         of_others.retain(|name| !own.contains(name));
-        let windows = plan.windows(&hints_and_caller(text).0);
+        let hints = hints_and_caller(text).0;
+        let windows = plan.windows(&hints);
         if windows.is_some() {
             plan.note_windows();
         }
@@ -65,6 +70,7 @@ impl Met {
         Self {
             text: plan.text().to_owned(),
             said: rules.said(&plan.ruled).says(),
+            waits: hints.batch,
             rules: own,
             of_others,
             remembered,
@@ -74,8 +80,6 @@ impl Met {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn rule(name: &str) -> Rule {
@@ -136,8 +140,9 @@ mod tests {
         );
         assert_eq!(by_bob.said, ["wait 1s for company", "are remembered for 60s"]);
         assert_eq!(by_bob.remembered, Ok("for 60s".to_owned()));
-        let hinted = met(&format!("/* ttl:5 */ {read}"), None, None);
+        let hinted = met(&format!("/* ttl:5 batch:7 */ {read}"), None, None);
         assert_eq!(hinted.remembered, Ok("for 5s".to_owned()), "its own hint goes before");
+        assert_eq!((hinted.waits, by_bob.waits), (Some(Duration::from_millis(7)), None));
         for (text, why) in [
             ("SELECT 1", "nothing says how old its answer may be"),
             ("UPDATE visits SET n = 1 WHERE id = 1", "it changes rows"),

@@ -385,6 +385,12 @@ fn a_check_says_what_would_be_served_or_which_line_is_wrong() {
         of_reports[3],
         "remembered for 3600s, if the catalog has nothing against it"
     );
+    for (hint, told) in [
+        ("/* batch:0 */", "by its own hint it goes alone"),
+        ("/* batch:5 */", "by its own hint it waits 5ms for company"),
+    ] {
+        assert_eq!(met(ruled, &[&format!("{read} {hint}")])[4], told);
+    }
     let forgets = ruled.replace("cache_memory = \"2MiB\"\n", "");
     assert_eq!(met(&forgets, &[read])[4], "not remembered: cache_memory is 0");
 }
