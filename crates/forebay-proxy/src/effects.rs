@@ -30,11 +30,17 @@ const FAILED_FOR: Duration = Duration::from_secs(1);
 /// What roles were changed to elsewhere is seen so much later at the latest, where there is row security.
 const ROLES_SEEN_FOR: Duration = Duration::from_secs(1);
 
+/// Before what is asked of the catalog: at once, and in an encoding that has all its letters, which are compared with those of texts. Where the database has none
+/// of its own its bytes are taken as they are.
+const AS_IT_IS: &str = "\
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE; \
+SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
+SELECT NULL, NULL, set_config('client_encoding', CASE getdatabaseencoding() WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true); ";
+
 /// Asks for the functions: a kind, a name and a text of each. Texts of views and rules are behind locks that DDL may have: to wait for one
 /// longer than a moment would hold the client up, and could make somebody's transaction the victim of a deadlock (after `deadlock_timeout`).
 /// What is refused for that is asked again. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
 const ASK_FUNCTIONS: &str = "\
-SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
 SELECT CASE p.provolatile WHEN 'i' THEN 'immutable ' ELSE '' END || \
 CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN 'body' WHEN l.lanname IN ('c', 'internal') THEN 'library' ELSE 'opaque' END, \
 p.proname, CASE WHEN l.lanname IN ('c', 'internal') THEN coalesce(p.probin, p.prosrc) \
@@ -45,13 +51,15 @@ FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND 
 pub(crate) static ASK_SOURCES: LazyLock<String> = LazyLock::new(|| {
     let names: Vec<String> = leaving_by_name().iter().map(|name| quoted_text(name)).collect();
     format!(
-        "{ASK_FUNCTIONS} UNION ALL SELECT '{DIRECT}', NULL, '' FROM (SELECT ':funcid (' || string_agg(CAST(oid AS text), '|') || ') ' AS called FROM pg_proc \
+        "{AS_IT_IS}{ASK_FUNCTIONS} UNION ALL SELECT '{DIRECT}', NULL, '' FROM (SELECT ':funcid (' || string_agg(CAST(oid AS text), '|') || ') ' AS called FROM pg_proc \
          WHERE oid < 16384 AND proname = ANY(CAST(ARRAY[{}] AS name[]))) own \
          WHERE EXISTS (SELECT FROM pg_rewrite WHERE oid >= 16384 AND CAST(ev_action AS text) ~ called) \
          OR EXISTS (SELECT FROM pg_attrdef WHERE adrelid >= 16384 AND CAST(adbin AS text) ~ called) \
          OR EXISTS (SELECT FROM pg_policy WHERE concat_ws(' ', CAST(polqual AS text), CAST(polwithcheck AS text)) ~ called) \
          OR EXISTS (SELECT FROM pg_constraint WHERE oid >= 16384 AND CAST(conbin AS text) ~ called) \
-         OR EXISTS (SELECT FROM pg_trigger WHERE tgqual IS NOT NULL AND CAST(tgqual AS text) ~ called)",
+         OR EXISTS (SELECT FROM pg_trigger WHERE tgqual IS NOT NULL AND CAST(tgqual AS text) ~ called) \
+         OR EXISTS (SELECT FROM pg_proc WHERE oid >= 16384 AND CAST(proargdefaults AS text) ~ called) \
+         OR EXISTS (SELECT FROM pg_type WHERE oid >= 16384 AND CAST(typdefaultbin AS text) ~ called)",
         names.join(",")
     ) + &format!(
         " UNION ALL SELECT '{SECURED}', NULL, '' WHERE EXISTS (SELECT FROM pg_class WHERE relrowsecurity) \
@@ -69,16 +77,12 @@ CAST(hashtextextended(concat_ws(';', (SELECT string_agg(concat_ws(' ', oid, roln
 FROM pg_roles), (SELECT string_agg(CAST(members AS text), ',' ORDER BY CAST(members AS text)) FROM pg_auth_members members)), 0) AS text)";
 
 /// Asks for that alone.
-pub(crate) static ASK_ROLES: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
-         SELECT '{ROLES}', NULL, {WHAT_ROLES_ARE}"
-    )
-});
+pub(crate) static ASK_ROLES: LazyLock<String> =
+    LazyLock::new(|| format!("{AS_IT_IS}SELECT '{ROLES}', NULL, {WHAT_ROLES_ARE}"));
 
 /// Asks for all that may call them. It takes a while where there is much of it, and is asked only where a function leaves something.
-pub(crate) const ASK_CALLERS: &str = "\
-SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
+pub(crate) static ASK_CALLERS: LazyLock<String> = LazyLock::new(|| AS_IT_IS.to_owned() + CALLERS);
+const CALLERS: &str = "\
 SELECT 'reads', p.proname, concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn) \
 FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE p.oid >= 16384 \
 UNION ALL SELECT 'reads', relname, pg_get_viewdef(oid) FROM pg_class WHERE relkind IN ('v', 'm') AND oid >= 16384 \
@@ -106,7 +110,9 @@ JOIN pg_type t ON t.oid = a.atttypid WHERE t.typtype = 'd' AND t.oid >= 16384 AN
 UNION ALL SELECT 'reads', NULL, CAST(oprcode AS text) FROM pg_operator WHERE oid >= 16384 \
 UNION ALL SELECT 'reads', NULL, CAST(CAST(castfunc AS regproc) AS text) FROM pg_cast WHERE oid >= 16384 AND castfunc <> 0 \
 UNION ALL SELECT 'reads', NULL, CAST(amproc AS text) FROM pg_amproc WHERE oid >= 16384 \
-UNION ALL SELECT 'reads', NULL, CAST(CAST(evtfoid AS regproc) AS text) FROM pg_event_trigger";
+UNION ALL SELECT 'reads', NULL, CAST(CAST(evtfoid AS regproc) AS text) FROM pg_event_trigger \
+UNION ALL SELECT 'reads', proname, pg_get_expr(proargdefaults, 0) FROM pg_proc WHERE oid >= 16384 AND proargdefaults IS NOT NULL \
+UNION ALL SELECT 'reads', typname, pg_get_expr(typdefaultbin, 0) FROM pg_type WHERE oid >= 16384 AND typdefaultbin IS NOT NULL";
 
 /// Libraries of PostgreSQL's own distribution, and some that many have, whose functions leave nothing behind; those that do are known by name.
 const HARMLESS_LIBRARIES: [&str; 40] = [
@@ -172,6 +178,10 @@ pub(crate) struct Effects {
     plans_hang_on: AtomicU8,
     /// How often roles were others.
     roles_changes: AtomicU64,
+    /// How often those that may change rows were others; 0: there are none.
+    writers_number: AtomicU64,
+    /// Settings of the user's own that functions may set which somebody makes.
+    made: Mutex<BTreeSet<String>>,
 }
 
 /// What is to be asked before a session's next text.
@@ -190,6 +200,10 @@ struct Seen {
     until: Option<Instant>,
     /// Of what was answered.
     hash: u64,
+    /// Functions of the user's that may change rows.
+    writers: Arc<HashSet<String>>,
+    /// What may call functions, if it was asked for.
+    callers: Option<Arc<[Row]>>,
     /// There is row security.
     is_secured: bool,
     /// What roles were, and until when that is taken for true.
@@ -283,9 +297,40 @@ impl Effects {
         if changes_functions(tag) || seen.suspects.has_source || is_secured_now {
             seen.until = None;
         }
+        let made = std::mem::take(&mut *self.made.lock());
+        if changes_functions(tag) && !made.is_empty() {
+            // Who is inside of a transaction may call it before anybody looks.
+            let mut by_any = seen.suspects.by_any.clone();
+            merge(&mut by_any, Some(&Some(made)));
+            seen.suspects = Arc::new(Suspects {
+                generation: seen.suspects.generation + 1,
+                read: seen.suspects.read.clone(),
+                written: seen.suspects.written.clone(),
+                by_any,
+                has_source: true,
+            });
+            seen.hash = 0;
+            self.has_source.store(true, Ordering::Release);
+        }
         if is_of_all_databases(tag) {
             seen.roles_until = None;
         }
+    }
+
+    /// Tells the functions that may change rows from those of before; 0: there are none.
+    pub(crate) fn writers_number(&self) -> u64 {
+        self.writers_number.load(Ordering::Acquire)
+    }
+
+    /// Whether one of these is called as a function of the user's that may change rows.
+    pub(crate) fn may_write(&self, called: &[String]) -> bool {
+        let writers = Arc::clone(&self.seen.lock().writers);
+        called.iter().any(|name| writers.contains(&name.to_lowercase()))
+    }
+
+    /// Somebody makes functions that may set these settings of the user's own.
+    pub(crate) fn makes(&self, named: &[String]) {
+        self.made.lock().extend(named.iter().cloned());
     }
 
     /// The database may be another one from now on.
@@ -293,13 +338,29 @@ impl Effects {
         self.seen.lock().until = None;
     }
 
-    /// What was answered; none where that was refused.
-    pub(crate) fn learn(&self, rows: Option<Vec<Row>>) {
+    /// Whether it is known what calls functions, as of some time.
+    pub(crate) fn knows_callers(&self) -> bool {
+        self.seen.lock().callers.is_some()
+    }
+
+    /// What was answered; none where that was refused. `asks_again`: what calls functions was, as something of it is locked, and is taken for what it was before.
+    pub(crate) fn learn(&self, rows: Option<Vec<Row>>, asks_again: bool) {
         let now = Instant::now();
+        let rows = rows.and_then(|mut rows| {
+            if asks_again {
+                let callers = self.seen.lock().callers.clone()?;
+                rows.extend(callers.iter().cloned());
+            }
+            Some(rows)
+        });
+        let holds_for = if asks_again { FAILED_FOR } else { SEEN_FOR };
         let Some(rows) = rows else {
             let mut seen = self.seen.lock();
             let generation = seen.suspects.generation + 1;
+            let (callers, writers) = (seen.callers.take(), Arc::clone(&seen.writers));
             *seen = Seen {
+                callers,
+                writers,
                 suspects: Arc::new(Suspects {
                     generation,
                     by_any: Some(None),
@@ -320,17 +381,26 @@ impl Effects {
             let mut seen = self.seen.lock();
             seen.is_secured = rows.iter().any(|row| row.kind == SECURED);
             if seen.hash == hash {
-                seen.until = Some(now + SEEN_FOR);
+                seen.until = Some(now + holds_for);
                 return;
             }
         }
+        let callers: Vec<Row> = rows.iter().filter(|row| row.is_of_a_caller()).cloned().collect();
         let mut suspects = Suspects::of(&rows);
+        let writers = writers(&rows);
         self.plans_hang_on.store(hang_on(&rows) as u8, Ordering::Release);
         let mut seen = self.seen.lock();
         suspects.generation = seen.suspects.generation + 1;
         self.has_source.store(suspects.has_source, Ordering::Release);
+        let number = match writers.is_empty() {
+            true => 0,
+            false => suspects.generation,
+        };
+        seen.writers = writers.into();
+        self.writers_number.store(number, Ordering::Release);
+        seen.callers = suspects.has_source.then(|| callers.into());
         seen.suspects = Arc::new(suspects);
-        seen.until = Some(now + SEEN_FOR);
+        seen.until = Some(now + holds_for);
         seen.hash = hash;
     }
 
@@ -387,7 +457,7 @@ fn may_change_tables(tag: &[u8]) -> bool {
 }
 
 /// A row of the answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Row {
     kind: String,
     /// It is a function that is declared so.
@@ -397,6 +467,11 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Whether it tells what may call functions.
+    pub(crate) fn is_of_a_caller(&self) -> bool {
+        matches!(self.kind.as_str(), "reads" | "writes")
+    }
+
     /// Reads a DataRow from its first byte on. None if there is no text.
     pub(crate) fn read(row: &[u8]) -> Option<Self> {
         let mut rest = row.get(frames::HEADER_BYTES..)?.strip_prefix(&[0, 3])?;
@@ -478,6 +553,48 @@ fn is_immutable_by_word_alone(functions: &[&Row]) -> bool {
     }
 }
 
+/// Words that a function has in its body if it changes rows, beside those that tell of a change by themselves: of a text that it puts together nobody knows.
+const CHANGING: [&str; 9] = [
+    "alter", "call", "cluster", "create", "do", "drop", "execute", "refresh", "reindex",
+];
+
+/// The names of the functions that may change rows, by what they say, by what those say that they call, or as nobody can tell.
+fn writers(rows: &[Row]) -> HashSet<String> {
+    let mut others = Vec::new();
+    let mut writers = HashSet::new();
+    let functions = rows.iter().filter(|row| !row.is_of_a_caller());
+    for (row, name) in functions.filter_map(|row| Some((row, row.name.as_ref()?.to_lowercase()))) {
+        let known = match row.kind.as_str() {
+            "body" => mentioned(&row.text).filter(|(names, writes)| {
+                let may_change = |name: &String| {
+                    let name = name.as_str();
+                    CHANGING.contains(&name) || leaving_by_name().contains(&name)
+                };
+                !writes && !names.iter().any(may_change)
+            }),
+            "library" => is_harmless(&row.text).then(Default::default),
+            _ => None,
+        };
+        match known {
+            Some((names, _)) => others.push((name, names)),
+            None => drop(writers.insert(name)),
+        }
+    }
+    loop {
+        let before = others.len();
+        others.retain(|(name, names)| {
+            let calls_one = names.iter().any(|name| writers.contains(name));
+            if calls_one {
+                writers.insert(name.clone());
+            }
+            !calls_one
+        });
+        if others.len() == before {
+            return writers;
+        }
+    }
+}
+
 /// Something that a text sets off by its name, and what it sets off in turn.
 struct Node {
     name: Option<String>,
@@ -538,6 +655,15 @@ impl Suspects {
         }
     }
 
+    /// What may be left by whatever is set off.
+    pub(crate) fn set_off_by_anything(&self) -> Option<Leaves> {
+        let mut reached = self.by_any.clone();
+        for by in self.read.values().chain(self.written.values()) {
+            merge(&mut reached, Some(by));
+        }
+        reached.map(Leaves::by)
+    }
+
     /// Which ones they are, among those of other times.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
@@ -546,21 +672,53 @@ impl Suspects {
     /// What a text may leave by what it sets off; none where it leaves nothing.
     pub(crate) fn set_off_by(&self, text: &[u8]) -> Option<Leaves> {
         let mut reached = self.by_any.clone();
-        match std::str::from_utf8(text).ok().and_then(mentioned) {
+        match mentioned(&String::from_utf8_lossy(text)) {
             Some((names, writes)) => {
-                for name in &names {
+                let mut merge_all = |name: &str| {
                     merge(&mut reached, self.read.get(name));
                     if writes {
                         merge(&mut reached, self.written.get(name));
+                    }
+                };
+                for name in &names {
+                    merge_all(name);
+                    // In another encoding it is any that differs by its letters beyond ASCII alone.
+                    if name.contains(char::REPLACEMENT_CHARACTER) {
+                        let alike = |other: &&String| !other.is_ascii() && squeezed(other) == squeezed(name);
+                        (self.read.keys().chain(self.written.keys()))
+                            .filter(alike)
+                            .for_each(|name| merge_all(name));
                     }
                 }
             }
             None => reached = Some(None),
         }
-        reached.map(|named| Leaves {
-            named: named.map(|named| named.into_iter().collect()),
-        })
+        reached.map(Leaves::by)
     }
+}
+
+impl Leaves {
+    fn by(reached: Reached) -> Self {
+        Self {
+            named: reached.map(|named| named.into_iter().collect()),
+        }
+    }
+}
+
+/// A name with one letter in place of all beyond ASCII that stand next to each other.
+fn squeezed(name: &str) -> String {
+    let mut letters: Vec<char> = name
+        .chars()
+        .map(|letter| {
+            if letter.is_ascii() {
+                letter
+            } else {
+                char::REPLACEMENT_CHARACTER
+            }
+        })
+        .collect();
+    letters.dedup_by(|one, other| !one.is_ascii() && !other.is_ascii());
+    letters.into_iter().collect()
 }
 
 /// What is reached also by way of another.
@@ -706,9 +864,9 @@ mod tests {
         // As it is declared otherwise, and nothing else has changed.
         let effects = Effects::default();
         let text = "select current_user";
-        effects.learn(Some(vec![row("body", "f", text)]));
+        effects.learn(Some(vec![row("body", "f", text)]), false);
         assert_eq!(effects.grounds().hang_on, HangOn::Folding);
-        effects.learn(Some(vec![immutable("f", text)]));
+        effects.learn(Some(vec![immutable("f", text)]), false);
         assert_eq!(effects.grounds().hang_on, HangOn::Anything);
     }
 
@@ -727,17 +885,17 @@ mod tests {
         let effects = Effects::default();
         let is_due = || effects.due() == Due::Sources;
         assert!(is_due() && is_due(), "nobody goes on without");
-        effects.learn(Some(vec![row("body", "plain", "select 1")]));
+        effects.learn(Some(vec![row("body", "plain", "select 1")]), false);
         assert!(!is_due());
         effects.has_changed(b"CREATE TABLE\0");
         assert!(!is_due(), "no function leaves anything");
         effects.has_changed(b"CREATE FUNCTION\0");
         assert!(is_due());
         assert!(effects.suspects().is_none());
-        effects.learn(Some(vec![row("body", "plain", "select 1")]));
+        effects.learn(Some(vec![row("body", "plain", "select 1")]), false);
         effects.has_changed(b"ALTER TABLE\0");
         assert!(is_due(), "it may have row security");
-        effects.learn(None);
+        effects.learn(None, false);
         assert_eq!(effects.suspects().unwrap().generation(), 2);
         assert_eq!(
             leaves(&effects.suspects().unwrap(), "select 1"),
@@ -753,11 +911,11 @@ mod tests {
         let effects = Effects::default();
         let roles = |what: &str| row(ROLES, "", what);
         let changes = || effects.grounds().roles_changes;
-        effects.learn(Some(vec![roles("1")]));
+        effects.learn(Some(vec![roles("1")]), false);
         let before = changes();
         effects.has_changed(b"ALTER ROLE\0");
         assert_eq!(effects.due(), Due::Nothing, "no plan hangs on them");
-        effects.learn(Some(vec![roles("1"), row(SECURED, "", "")]));
+        effects.learn(Some(vec![roles("1"), row(SECURED, "", "")]), false);
         assert_eq!((effects.due(), changes()), (Due::Nothing, before));
         effects.has_changed(b"GRANT ROLE\0");
         assert_eq!((effects.due(), effects.due()), (Due::Roles, Due::Nothing));

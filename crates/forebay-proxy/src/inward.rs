@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
-use crate::leaves::{Leaves, may_prepare, may_take_back, resets_all};
+use crate::leaves::{Leaves, is_broken, may_prepare, may_take_back, resets_all};
 use crate::plans::HangOn;
 use crate::pool::PoolMode;
 use crate::position;
@@ -29,8 +29,17 @@ use crate::statements::{
 /// No types of parameters, as a Parse has them at its end, and a ParameterDescription.
 const NO_TYPES: [u8; 2] = [0; 2];
 
+/// Numbers below are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
+const FIRST_OF_USERS: u32 = 16_384;
+
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
+
+/// Whether a function that is called by its number is PostgreSQL's own.
+fn is_of_the_server(call: &[u8]) -> bool {
+    let number = call.first_chunk().map(|number| u32::from_be_bytes(*number));
+    number.is_some_and(|number| number < FIRST_OF_USERS)
+}
 
 impl State {
     /// Takes what came from the client, as far as it is whole.
@@ -154,7 +163,8 @@ impl State {
                     let place = server.replies.next_place();
                     self.suspect(&leaves, place);
                     // What is prepared by SQL may set others yet.
-                    if self.unnamed_at.is_some() && !self.has_prepared_by_sql && resets_all(text) {
+                    self.is_broken = is_broken(text);
+                    if !self.unnamed.is_empty() && !self.has_prepared_by_sql && resets_all(text) {
                         self.resets_all_at = Some(place);
                     }
                     // What the server passes over is not answered, either.
@@ -168,6 +178,7 @@ impl State {
                 if asks_for_numbers(text) {
                     self.ask_for_numbers(server);
                 }
+                self.heed_what_it_makes(text);
                 self.numbers.asked(text);
                 self.is_suspect |= (self.is_pinned || self.is_asking) && may_take_back(text);
                 let suspects = self.pool.effects.suspects();
@@ -198,7 +209,12 @@ impl State {
                 self.watch_anything();
                 self.is_suspect = true;
                 if body.starts_with(&SET_CONFIG) {
-                    self.unnamed_at = Some(server.replies.next_place());
+                    self.may_set_any(server.replies.next_place());
+                }
+                // Of the user's own functions it may be any.
+                let suspects = self.pool.effects.suspects().filter(|_| !is_of_the_server(body));
+                if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by_anything()) {
+                    self.suspect(&leaves, server.replies.next_place());
                 }
                 server.may_read_otherwise();
                 server.may_change_plans(Some(HangOn::Folding));
@@ -303,6 +319,9 @@ impl State {
                         server.may_read_otherwise();
                     }
                     server.may_change_plans(upsetting.and_then(|upsetting| upsetting.changes_plans));
+                    if upsetting.is_some_and(|upsetting| upsetting.resets_all) {
+                        self.executes_reset_at = Some(place);
+                    }
                     let upsets = sets_reading || upsetting.is_some_and(|upsetting| upsetting.is_of_prepared);
                     if upsets {
                         self.upsetting_at = Some(place);
@@ -384,8 +403,12 @@ impl State {
             self.ask_for_numbers(server);
         }
         self.numbers.asked(text_of(statement.definition()));
+        if statement.may_change_tables() {
+            self.heed_what_it_makes(text_of(statement.definition()));
+        }
         if let Some(leaves) = statement.leaves() {
             self.suspect(leaves, server.replies.next_place());
+            self.is_broken = is_broken(text_of(statement.definition()));
             self.has_prepared_by_sql |= may_prepare(text_of(statement.definition()));
         }
         self.is_suspect |= (self.is_pinned || self.is_asking) && may_take_back(text_of(statement.definition()));
@@ -559,6 +582,10 @@ impl State {
             let upsetting = Upsetting {
                 portal: Bytes::copy_from_slice(portal),
                 is_of_prepared: statement.leaves().is_some() || statement.may_change_tables(),
+                resets_all: statement.leaves().is_some()
+                    && !self.unnamed.is_empty()
+                    && !self.has_prepared_by_sql
+                    && resets_all(text_of(statement.definition())),
                 sets_reading: set_off.is_some() || statement.may_set_reading(),
                 changes_plans: changes_plans.into_iter().chain(statement.may_set_plans()).min(),
             };

@@ -2,7 +2,9 @@
 //!
 //! Promises: none for a text that by itself leaves nothing. Knows no function of the user's.
 
-use forebay_sql::{ends_by_resetting_all, may_leave_something, settings_named};
+use forebay_sql::{
+    ends_by_resetting_all, is_unclosed, may_leave_something, settings_named, settings_named_in_what_it_makes,
+};
 
 /// What a text may leave in its session.
 #[derive(Debug)]
@@ -14,11 +16,11 @@ pub(crate) struct Leaves {
 impl Leaves {
     /// What this text may leave; none where it leaves nothing.
     pub(crate) fn of(text: &[u8]) -> Option<Self> {
-        let Ok(text) = std::str::from_utf8(text) else {
-            return Some(Self { named: None });
-        };
+        // In other encodings what stands in quotes, and names, have other letters, and nothing else.
+        let text = &*String::from_utf8_lossy(text);
         may_leave_something(text).then(|| Self {
-            named: settings_named(text),
+            named: settings_named(text)
+                .filter(|named| !named.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER))),
         })
     }
 }
@@ -26,6 +28,19 @@ impl Leaves {
 /// Whether this text, which leaves nothing, may take back what another has left: a cursor.
 pub(crate) fn may_take_back(text: &[u8]) -> bool {
     has_word(text, b"close")
+}
+
+/// The settings of the user's own that functions may set which this text makes; none where it makes none.
+pub(crate) fn of_what_it_makes(text: &[u8]) -> Option<Vec<String>> {
+    if !has_word(text, b"create") {
+        return None;
+    }
+    settings_named_in_what_it_makes(&String::from_utf8_lossy(text))
+}
+
+/// Whether the server refuses this text as a whole if it says that it is not SQL, before it does anything of it.
+pub(crate) fn is_broken(text: &[u8]) -> bool {
+    is_unclosed(&String::from_utf8_lossy(text))
 }
 
 /// Whether nothing that was set is left behind this text.

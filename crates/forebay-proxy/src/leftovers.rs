@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::frames;
-use crate::settings::{STATEMENT_TIMEOUT, Settings, quoted_text};
+use crate::settings::{AT_ONCE, STATEMENT_TIMEOUT, Settings, quoted_text};
 
 /// Asks for settings by name, and for whatever else is left, by a name that is NULL: also for what a function has set that may do more than
 /// who called it. What is of one transaction is shown behind it as if it were the session's, and begins anew with each.
@@ -16,8 +16,6 @@ SELECT CASE WHEN context OPERATOR(pg_catalog.=) 'user' OR (SELECT rolsuper FROM 
 WHERE rolname OPERATOR(pg_catalog.=) SESSION_USER) THEN name END, setting \
 FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
 AND name OPERATOR(pg_catalog.<>) ALL (ARRAY['transaction_isolation', 'transaction_read_only', 'transaction_deferrable']) \
-UNION ALL SELECT 'role', pg_catalog.current_setting('role') \
-WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none' \
 UNION ALL SELECT 'session_authorization', CAST(SESSION_USER AS pg_catalog.text) \
 UNION ALL SELECT NULL, 'advisory locks' WHERE EXISTS (SELECT FROM pg_catalog.pg_locks \
 WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND locktype OPERATOR(pg_catalog.=) 'advisory') \
@@ -30,20 +28,33 @@ UNION ALL SELECT NULL, 'channels' WHERE EXISTS (SELECT FROM pg_catalog.pg_listen
 UNION ALL SELECT NULL, 'cursors' WHERE EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable) \
 UNION ALL SELECT NULL, 'prepared statements' WHERE EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
 
+/// Where it is none that is what all begin with, unless something else is said of that.
+const ASK_ROLE: &str = "\
+ UNION ALL SELECT 'role', pg_catalog.current_setting('role') WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none'";
+const BEGINS_AS_ANOTHER: &str = "\
+ OR EXISTS (SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) is_set WHERE is_set OPERATOR(pg_catalog.~~) 'role=%')";
+
 /// In front of that, where it took longer than the session's own limit: that is told by itself, and holds no more for the rest.
 const ASK_IN_ANY_TIME: &str = "\
 SELECT 'statement_timeout', pg_catalog.current_setting('statement_timeout'); SET LOCAL statement_timeout = 0; ";
 
 /// Asks also for settings of the user's own, by these names, which have a dot: no view shows them. What a view shows was asked for, and what
-/// it shows otherwise than as set in the session may be nobody's to set. Once more, where there was no answer, it takes whatever time it takes.
-pub(crate) fn ask(names: &BTreeSet<String>, is_once_more: bool) -> String {
-    let mut text = if is_once_more { ASK_IN_ANY_TIME } else { "" }.to_owned() + ASK;
+/// it shows otherwise than as set in the session may be nobody's to set. One that was ever set is not NULL any more, and empty may be otherwise than it began.
+/// Once more, where there was no answer, it takes whatever time it takes. `may_begin_as`: the session may have said itself as which role it begins.
+pub(crate) fn ask(names: &BTreeSet<String>, is_once_more: bool, may_begin_as: bool) -> String {
+    let mut text = AT_ONCE.to_owned();
+    if is_once_more {
+        text.push_str(ASK_IN_ANY_TIME);
+    }
+    text.push_str(ASK);
+    text.push_str(ASK_ROLE);
+    text.push_str(if may_begin_as { " OR true" } else { BEGINS_AS_ANOTHER });
     for name in names.iter().filter(|name| name.contains('.')) {
         let name = quoted_text(name);
         let _ = write!(
             text,
             " UNION ALL SELECT {name}, pg_catalog.current_setting({name}, true) \
-             WHERE pg_catalog.current_setting({name}, true) OPERATOR(pg_catalog.<>) '' \
+             WHERE pg_catalog.current_setting({name}, true) IS NOT NULL \
              AND NOT EXISTS (SELECT FROM pg_catalog.pg_settings \
              WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower({name}))"
         );

@@ -31,6 +31,8 @@ const RESULT_HAS_CHANGED: &[u8] = b"SERROR\0VERROR\0C0A000\0Mcached plan must no
 /// An empty buffer keeps no more than this.
 const KEPT_BYTES: usize = 64 * 1024;
 
+const SYNTAX_ERROR: &[u8] = b"42601";
+
 impl State {
     /// The client is told this error.
     fn count_error(&self, body: &[u8]) {
@@ -80,6 +82,7 @@ impl State {
             let is_visible = reply.is_visible;
             let mut copying = Failed::Nothing;
             if frame.tag == b'C' && is_visible {
+                self.done_at = Some(reply.place);
                 self.numbers.ended(&bytes[HEADER_BYTES..here]);
                 self.watch.is_of_all_databases |= effects::is_of_all_databases(&bytes[HEADER_BYTES..here]);
                 self.has_done();
@@ -90,6 +93,7 @@ impl State {
                     if is_visible {
                         self.first_answered.get_or_insert_with(Instant::now);
                     }
+                    self.may_have_reset_all(server);
                     if server.status == b'I' {
                         self.tell_changes();
                         self.has_done();
@@ -128,7 +132,9 @@ impl State {
                         learnt.push(row);
                     }
                 }
-                b'E' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Effects)) => self.learnt = None,
+                b'E' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Effects)) => {
+                    self.learns_nothing()
+                }
                 // Its own time limit, or a cancel that came late: what is left is not known.
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
@@ -141,6 +147,8 @@ impl State {
                 }
                 b'E' => {
                     self.numbers.failed();
+                    let is_no_sql = frames::field(&bytes[HEADER_BYTES..here], b'C') == Some(SYNTAX_ERROR);
+                    self.has_failed(reply.place, is_no_sql, server);
                     let is_unknown = |body| frames::field(body, b'C') == Some(b"26000");
                     let (body, name, is_changed) = match &reply.failed {
                         Some(Note::Changed { name, .. }) if is_unknown(&bytes[HEADER_BYTES..here]) => {
@@ -179,6 +187,14 @@ impl State {
                     self.discarded(server);
                     server.is_used_up |= std::mem::take(&mut self.is_pinned);
                     self.has_reset_all(reply.place);
+                }
+                // To a savepoint, perhaps.
+                b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"ROLLBACK\0" => self.has_reset_at = None,
+                b'C' if is_visible
+                    && bytes[HEADER_BYTES..here] == *b"RESET\0"
+                    && self.executes_reset_at == Some(reply.place) =>
+                {
+                    self.has_reset_at = Some(reply.place);
                 }
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DEALLOCATE ALL\0" => self.discarded(server),
                 // The next one may have begun.
@@ -243,8 +259,9 @@ impl State {
                 Some(Note::Queried { place, deallocated, .. }) => {
                     let at = (self.lease, place);
                     self.names.decided(&[], at);
-                    if self.resets_all_at == Some(place) && !reply.had_error && server.status == b'I' {
-                        self.has_reset_all(place);
+                    if self.resets_all_at == Some(place) && !reply.had_error {
+                        self.has_reset_at = Some(place);
+                        self.may_have_reset_all(server);
                     }
                     match deallocated {
                         Some((name, before)) if reply.had_error => self.names.undo(name, at, before),

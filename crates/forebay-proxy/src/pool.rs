@@ -29,6 +29,7 @@ use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::reach::Reach;
 use crate::role::{self, Role};
 use crate::server::{Server, Shown};
+use crate::settings::AT_ONCE;
 use crate::sharing::company::Companies;
 pub use crate::sharing::met::{Asks, Met};
 use crate::sharing::rules::Rules;
@@ -481,7 +482,7 @@ impl Pool {
             return None;
         }
         if self.role.is_due() {
-            let rows = ask(&mut server, role::ASK).await.ok()?;
+            let rows = ask(&mut server, &format!("{AT_ONCE}{}", role::ASK)).await.ok()?;
             let role = rows.as_deref().and_then(<[_]>::first).and_then(|row| role::told(row));
             if self.role.learn(role, self.user()) {
                 self.renew();

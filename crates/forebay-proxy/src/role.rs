@@ -15,9 +15,9 @@ use crate::leftovers;
 const LOOKED_AT_FOR: Duration = Duration::from_secs(1);
 
 /// Asks a connection since when its server runs, and for the number of the role that has logged in on it, and the bytes of the role's name: a server connection stays
-/// that role's, whatever becomes of the name. Under no snapshot that may have to be waited for.
+/// that role's, whatever becomes of the name. It is to be asked [at once](crate::settings::AT_ONCE).
 pub(crate) const ASK: &str = "\
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE; SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
+SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
 SELECT concat_ws(' ', CAST(date_part('epoch', pg_postmaster_start_time()) AS text), CAST(usesysid AS text), \
 (SELECT encode(convert_to(CAST(rolname AS text), getdatabaseencoding()), 'hex') FROM pg_roles r WHERE r.oid = usesysid)) \
 FROM pg_stat_get_activity(pg_backend_pid())";

@@ -6,13 +6,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The setting that says what may be set.
-const ROLE: &str = "role";
+pub(crate) const ROLE: &str = "role";
 /// The setting that ends what takes longer.
 pub(crate) const STATEMENT_TIMEOUT: &str = "statement_timeout";
 /// The setting that says how texts are written.
 pub(crate) const CLIENT_ENCODING: &str = "client_encoding";
 
-/// What is set, by name, as `pg_settings` shows it.
+/// A text of ours that begins so waits for no snapshot, whatever transactions of its session are by default: one that is deferrable waits until no other may
+/// disturb it.
+pub(crate) const AT_ONCE: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE;";
+
+/// What is set, by name, as `pg_settings` shows it; what is of the user's own (`app.tenant`), in small letters: the server tells names apart by their letters alone.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Settings {
     by_name: BTreeMap<String, String>,
@@ -20,7 +24,12 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn set(&mut self, name: &str, value: &str) {
-        self.by_name.insert(name.to_owned(), value.to_owned());
+        let name = if name.contains('.') {
+            name.to_ascii_lowercase()
+        } else {
+            name.to_owned()
+        };
+        self.by_name.insert(name, value.to_owned());
     }
 
     /// What one is set to.
@@ -59,6 +68,7 @@ impl Settings {
         if before.is_empty() && self == wanted {
             return text;
         }
+        text.push_str(AT_ONCE);
         // All of it takes as long as it takes.
         if self.by_name.contains_key(STATEMENT_TIMEOUT) {
             let _ = write!(text, "SET LOCAL \"{STATEMENT_TIMEOUT}\" = 0;");
@@ -145,15 +155,28 @@ mod tests {
         settings
     }
 
+    fn at_once(text: &str) -> String {
+        AT_ONCE.to_owned() + text
+    }
+
     #[test]
     fn only_what_differs_is_changed() {
         let from = settings(&[("TimeZone", "UTC"), ("work_mem", "4096")]);
         assert_eq!(from.change_to(&from, ""), "");
         assert_eq!(
             from.change_to(&settings(&[("TimeZone", "Asia/Tokyo"), ("a.b", "c")]), ""),
-            "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
-             pg_catalog.set_config('a.b','c',false)"
+            at_once(
+                "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
+                 pg_catalog.set_config('a.b','c',false)"
+            )
         );
+    }
+
+    #[test]
+    fn names_of_the_users_own_are_told_apart_by_their_letters_alone() {
+        let from = settings(&[("App.TenantId", "1")]);
+        assert_eq!(from, settings(&[("app.tenantid", "1")]));
+        assert_eq!(from.change_to(&settings(&[("app.tenantID", "1")]), ""), "");
     }
 
     #[test]
@@ -162,16 +185,18 @@ mod tests {
         assert_eq!(from.change_to(&from, ""), "");
         assert_eq!(
             from.change_to(&from, "DISCARD PLANS;"),
-            "SET LOCAL \"statement_timeout\" = 0;DISCARD PLANS;"
+            at_once("SET LOCAL \"statement_timeout\" = 0;DISCARD PLANS;")
         );
         assert_eq!(
             from.change_to(&settings(&[("app.a", "2")]), "DISCARD PLANS;"),
-            "SET LOCAL \"statement_timeout\" = 0;DISCARD PLANS;RESET \"statement_timeout\";\
+            at_once(
+                "SET LOCAL \"statement_timeout\" = 0;DISCARD PLANS;RESET \"statement_timeout\";\
              SELECT pg_catalog.set_config('app.a','2',false)"
+            )
         );
         assert_eq!(
             from.change_to(&settings(&[("app.a", "2"), ("statement_timeout", "1")]), ""),
-            "SET LOCAL \"statement_timeout\" = 0;SELECT pg_catalog.set_config('app.a','2',false)"
+            at_once("SET LOCAL \"statement_timeout\" = 0;SELECT pg_catalog.set_config('app.a','2',false)")
         );
     }
 
@@ -180,12 +205,14 @@ mod tests {
         let from = settings(&[("log_statement", "all"), ("role", "a")]);
         assert_eq!(
             from.change_to(&settings(&[("work_mem", "64")]), ""),
-            "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('work_mem','64',false)"
+            at_once("RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('work_mem','64',false)")
         );
         assert_eq!(
             from.change_to(&settings(&[("role", "a"), ("track_counts", "off")]), ""),
-            "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('track_counts','off',false),\
+            at_once(
+                "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('track_counts','off',false),\
              pg_catalog.set_config('role','a',false)"
+            )
         );
     }
 
@@ -200,10 +227,12 @@ mod tests {
         let to = settings(&[("app.c", "\u{e9}"), ("client_encoding", "UTF8")]);
         assert_eq!(
             from.change_to(&to, ""),
-            "SELECT pg_catalog.set_config(pg_catalog.convert_from(pg_catalog.decode('6170702ec3a9','hex'),\
+            at_once(
+                "SELECT pg_catalog.set_config(pg_catalog.convert_from(pg_catalog.decode('6170702ec3a9','hex'),\
              pg_catalog.pg_client_encoding()),NULL,false);RESET \"app\".\"b\";\
              SELECT pg_catalog.set_config('client_encoding','UTF8',false),pg_catalog.set_config('app.c',\
              pg_catalog.convert_from(pg_catalog.decode('c3a9','hex'),pg_catalog.pg_client_encoding()),false)"
+            )
         );
     }
 
@@ -213,7 +242,9 @@ mod tests {
         let to = settings(&[("it's", "a\\'); DROP TABLE t; --")]);
         assert_eq!(
             from.change_to(&to, ""),
-            "RESET \"a\"\"\".\"\"\"b;\";SELECT pg_catalog.set_config('it''s',E'a\\\\''); DROP TABLE t; --',false)"
+            at_once(
+                "RESET \"a\"\"\".\"\"\"b;\";SELECT pg_catalog.set_config('it''s',E'a\\\\''); DROP TABLE t; --',false)"
+            )
         );
     }
 }

@@ -16,7 +16,7 @@ use crate::copying::Copying;
 use crate::effects::{self, Due, Row};
 use crate::frames;
 use crate::last_answer::LastAnswer;
-use crate::leaves::Leaves;
+use crate::leaves::{Leaves, of_what_it_makes};
 use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
 use crate::memory::watch::Watch;
@@ -26,13 +26,19 @@ use crate::pool::{Pool, PoolMode};
 use crate::reading::InForce;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
-use crate::settings::{CLIENT_ENCODING, Settings};
+use crate::settings::{CLIENT_ENCODING, ROLE, Settings};
 use crate::sharing::company::Company;
 use crate::statements::{Described, Named, Names, Prepared, Shape, Statement};
 use crate::welcome::Reported;
 
 /// What is left is asked again so often, where the asking was cancelled.
 const IN_VAIN_MAX: usize = 3;
+
+/// What calls functions is asked so often again, where something of it is locked and nothing is known of before.
+const CALLERS_REFUSED_MAX: usize = 5;
+
+/// So many places are kept where something of unknown name may have been set, and of more the last.
+const UNNAMED_MAX: usize = 16;
 
 /// The setting that ends a session which asks nothing for so long.
 pub(crate) const IDLE_TIMEOUT: &str = "idle_session_timeout";
@@ -57,6 +63,8 @@ pub(crate) struct Upsetting {
     pub(crate) portal: Bytes,
     /// It may discard what is prepared, or change the tables that it is of.
     pub(crate) is_of_prepared: bool,
+    /// It resets all that is set.
+    pub(crate) resets_all: bool,
     /// Texts may be read otherwise behind it.
     pub(crate) sets_reading: bool,
     /// Plans that hang on this may be of something else behind it.
@@ -93,10 +101,18 @@ pub(crate) struct State {
     pub(crate) is_suspect: bool,
     /// Settings of the user's own that the client has named.
     pub(crate) named: BTreeSet<String>,
-    /// Where it was asked last what may have set others.
-    pub(crate) unnamed_at: Option<u64>,
+    /// Where it was asked what may have set others.
+    pub(crate) unnamed: Vec<u64>,
+    /// What was asked there last is no SQL, as far as can be told.
+    pub(crate) is_broken: bool,
     /// Where it was asked last that all be reset.
     pub(crate) resets_all_at: Option<u64>,
+    /// The same, by the extended protocol.
+    pub(crate) executes_reset_at: Option<u64>,
+    /// Where that was done, in a transaction that is not over.
+    pub(crate) has_reset_at: Option<u64>,
+    /// Where something was done last.
+    pub(crate) done_at: Option<u64>,
     /// What is left was asked, and the answer is coming.
     pub(crate) is_asking: bool,
     /// What the client asks next waits for that, as memory may have the answer.
@@ -117,6 +133,8 @@ pub(crate) struct State {
     pub(crate) learnt: Option<Vec<Row>>,
     /// The functions are among it.
     pub(crate) knows_functions: bool,
+    /// How often what calls them was refused.
+    pub(crate) callers_refused: usize,
     /// Only what roles are was asked.
     pub(crate) learns_roles: bool,
     /// Tags of commands of this transaction that change what of the database's own leaves something.
@@ -190,6 +208,9 @@ impl State {
         self.has_prepared_by_sql = false;
         self.upsetting_at = None;
         self.resets_all_at = None;
+        self.executes_reset_at = None;
+        self.has_reset_at = None;
+        self.done_at = None;
         self.deallocating.clear();
         self.upsetting.clear();
         self.bound.clear();
@@ -202,6 +223,7 @@ impl State {
             self.is_learning = true;
             self.learnt = Some(Vec::new());
             self.knows_functions = false;
+            self.callers_refused = 0;
             self.learns_roles = due == Due::Roles;
             let asked = if self.learns_roles {
                 &effects::ASK_ROLES
@@ -278,7 +300,11 @@ impl State {
             self.is_asking = true;
             self.leftovers = Leftovers::default();
             let is_once_more = self.asked_in_vain > 0;
-            server.ask(&leftovers::ask(&self.named, is_once_more), Note::Leftovers);
+            let may_begin_as = self.beginning.may_set(ROLE);
+            server.ask(
+                &leftovers::ask(&self.named, is_once_more, may_begin_as),
+                Note::Leftovers,
+            );
             server.has_moved = false;
             return false;
         }
@@ -302,14 +328,55 @@ impl State {
     pub(crate) fn suspect(&mut self, leaves: &Leaves, place: u64) {
         self.is_suspect = true;
         match &leaves.named {
-            Some(named) => self.named.extend(named.iter().cloned()),
-            None => self.unnamed_at = Some(place),
+            Some(named) => self.named.extend(named.iter().map(|name| name.to_ascii_lowercase())),
+            None => self.may_set_any(place),
+        }
+    }
+
+    /// What is asked at this place may set something whose name is not known.
+    pub(crate) fn may_set_any(&mut self, place: u64) {
+        if self.unnamed.last() == Some(&place) {
+            return;
+        }
+        self.is_broken = false;
+        if self.unnamed.len() == UNNAMED_MAX {
+            self.unnamed.pop();
+        }
+        self.unnamed.push(place);
+    }
+
+    /// What was asked at this place has failed, and what stands behind it is passed over. `is_no_sql`: the server says that it is no SQL, which it does before it does
+    /// anything of it where [it is broken](Self::is_broken).
+    pub(crate) fn has_failed(&mut self, place: u64, is_no_sql: bool, server: &Server) {
+        self.has_reset_at = None;
+        let is_nothing_done = is_no_sql && self.is_broken && self.done_at != Some(place);
+        self.unnamed.retain(|asked| match asked.cmp(&place) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => !is_nothing_done,
+            std::cmp::Ordering::Greater => server.replies.is_awaited(*asked),
+        });
+    }
+
+    /// What is asked makes functions, if it does: they may be called before anybody looks at them.
+    pub(crate) fn heed_what_it_makes(&mut self, text: &[u8]) {
+        if let Some(named) = of_what_it_makes(text) {
+            self.pool.effects.makes(&named);
+            self.named.extend(named.iter().map(|name| name.to_ascii_lowercase()));
+        }
+    }
+
+    /// Where all was reset, that is done where no transaction is open that may be undone.
+    pub(crate) fn may_have_reset_all(&mut self, server: &Server) {
+        if server.status == b'I'
+            && let Some(place) = self.has_reset_at.take()
+        {
+            self.has_reset_all(place);
         }
     }
 
     /// Whatever was set before what was asked at this place is set no more.
     pub(crate) fn has_reset_all(&mut self, place: u64) {
-        self.unnamed_at = self.unnamed_at.filter(|asked| *asked > place);
+        self.unnamed.retain(|asked| *asked > place);
     }
 
     /// Whether what the name stands for is not known before the server has answered.
@@ -487,7 +554,7 @@ impl State {
             left.pins.push("what cannot be asked".to_owned());
         }
         self.asked_in_vain = 0;
-        if self.unnamed_at.is_some() {
+        if !self.unnamed.is_empty() {
             left.pins.push("settings of unknown names".to_owned());
         }
         // By it the server would end whoever has the connection next.
@@ -524,16 +591,22 @@ impl State {
         let functions = self.learnt.as_ref().filter(|_| !self.knows_functions);
         if !self.learns_roles && functions.is_some_and(|functions| effects::have_source(functions)) {
             self.knows_functions = true;
-            server.ask(effects::ASK_CALLERS, Note::Effects);
+            server.ask(&effects::ASK_CALLERS, Note::Effects);
+            return;
+        }
+        if self.callers_refused > 0 && self.callers_refused <= CALLERS_REFUSED_MAX && !self.pool.effects.knows_callers()
+        {
+            server.ask(&effects::ASK_CALLERS, Note::Effects);
             return;
         }
         self.is_learning = false;
+        let asks_again = std::mem::take(&mut self.callers_refused) > 0;
         let learnt = self.learnt.take();
         // Of another database, perhaps, if the way there has changed meanwhile: the next who comes asks again.
         if self.pool.is_of_now(server) {
             match self.learns_roles {
                 true => self.pool.effects.learn_roles(&learnt.unwrap_or_default()),
-                false => self.pool.effects.learn(learnt),
+                false => self.pool.effects.learn(learnt, asks_again),
             }
         }
         // By what is known now, plans of before may be of others.
@@ -543,6 +616,18 @@ impl State {
         }
         if server.replies.is_empty() {
             self.is_reached_by_cancels(server);
+        }
+    }
+
+    /// What is asked of the catalog was refused.
+    pub(crate) fn learns_nothing(&mut self) {
+        match &mut self.learnt {
+            // Something that may call functions is locked.
+            Some(learnt) if self.knows_functions => {
+                learnt.retain(|row| !row.is_of_a_caller());
+                self.callers_refused += 1;
+            }
+            learnt => *learnt = None,
         }
     }
 

@@ -49,7 +49,11 @@ impl State {
             // It may set something by a view, or write: whoever begins behind it is to know.
             self.learn_of_reading(plan, changes);
         }
-        let does = plan.map_or(Does::Anything, |plan| plan.does(changes, given));
+        let effects = &self.pool.effects;
+        let does = plan.map_or(Does::Anything, |plan| match plan.does(changes, given) {
+            Does::Nothing if plan.calls_what_writes(effects) => Does::Anything,
+            does => does,
+        });
         let to_begin = || std::str::from_utf8(text).is_ok_and(begins_read_committed);
         // What it may leave may be a setting that it has made.
         let to_read = reads && does == Does::Nothing && !self.is_suspect;

@@ -45,6 +45,8 @@ mod hints;
 mod inside;
 #[path = "proxy/judged.rs"]
 mod judged;
+#[path = "proxy/leaving.rs"]
+mod leaving;
 #[path = "proxy/login.rs"]
 mod login;
 #[path = "proxy/memory.rs"]

@@ -145,7 +145,7 @@ const UNSEEN: [&str; 7] = [
 /// Whether what the text does may outlive its transaction, in its session.
 pub fn may_leave_something(sql: &str) -> bool {
     // Read in two ways: by the setting of standard_conforming_strings, and as an escaped name.
-    if sql.contains('\\') || sql.contains("&\"") {
+    if sql.contains('\\') || may_escape_a_name(sql) {
         return true;
     }
     let Some(tokens) = tokens(sql) else { return true };
@@ -176,6 +176,18 @@ pub fn may_leave_something(sql: &str) -> bool {
     is_set
 }
 
+/// Whether a name may be written otherwise than it is called: `U&"…"`.
+fn may_escape_a_name(sql: &str) -> bool {
+    sql.as_bytes()
+        .windows(3)
+        .any(|bytes| matches!(bytes, [b'u' | b'U', b'&', b'"']))
+}
+
+/// Whether quotes or a comment have no end, which the server refuses before it does anything.
+pub fn is_unclosed(sql: &str) -> bool {
+    tokens(sql).is_none()
+}
+
 fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
     Lexer::new(Dialect::Postgres, sql).collect::<Result<_, _>>().ok()
 }
@@ -183,8 +195,7 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
 /// The settings of the user's own (`app.tenant`: two parts) that the text may set, which no view of PostgreSQL's shows, and those by which texts are read or
 /// planned. None where it may set one whose name does not stand in it.
 pub fn settings_named(sql: &str) -> Option<Vec<String>> {
-    // An escaped name is called otherwise than it is written.
-    if sql.contains("&\"") {
+    if may_escape_a_name(sql) {
         return None;
     }
     let tokens = tokens(sql)?;
@@ -298,6 +309,27 @@ fn quoted(token: &Token<'_>) -> Option<String> {
     let (tag, rest) = rest.split_once('$')?;
     let inner = rest.strip_suffix('$')?.strip_suffix(tag)?.strip_suffix('$')?;
     Some(inner.to_owned())
+}
+
+/// The settings of the user's own that functions may set which this text makes, before anything else is known of them; none where it makes none.
+pub fn settings_named_in_what_it_makes(sql: &str) -> Option<Vec<String>> {
+    let tokens = tokens(sql)?;
+    let makes = |at: usize| {
+        let rest = &tokens[at + 1..tokens.len().min(at + 4)];
+        tokens[at].is_word("CREATE") && rest.iter().any(|next| is_one_of(next, &["FUNCTION", "PROCEDURE"]))
+    };
+    if !(0..tokens.len()).any(makes) {
+        return None;
+    }
+    let bodies = tokens.iter().filter(|token| token.kind == Kind::Text).map(contents);
+    let of_bodies = bodies.filter_map(|body| settings_named_in_body(&body)).flatten();
+    Some(
+        settings_named(sql)
+            .unwrap_or_default()
+            .into_iter()
+            .chain(of_bodies)
+            .collect(),
+    )
 }
 
 /// Whether the last of these statements resets all that is set.
@@ -438,21 +470,14 @@ pub fn leaving_by_name() -> &'static [&'static str] {
 /// The settings of the user's own that the body of a function may set. None where it may set one whose name does not stand in it.
 pub fn settings_named_in_body(body: &str) -> Option<Vec<String>> {
     let tokens = tokens(body)?;
-    let sets = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        text.contains("set_config")
-            || text
-                .trim_start_matches(['\'', '$', ' ', '\n', '\t'])
-                .starts_with("set ")
-    };
-    // Of what it puts together, the strings say whether it sets.
     let is_dynamic = tokens.iter().any(|token| token.is_word("EXECUTE"));
     let mut texts = tokens.iter().filter(|token| token.kind == Kind::Text);
-    if is_dynamic && texts.any(|token| sets(token.text)) {
+    // Of what it puts together, the strings say whether it sets.
+    if is_dynamic && texts.clone().any(|token| may_be_a_part_that_sets(&contents(token))) {
         return None;
     }
-    // A text that none of them is part of comes from elsewhere.
-    let has_texts = tokens.iter().any(|token| token.kind == Kind::Text);
+    // A text that none of them begins comes from elsewhere.
+    let has_texts = texts.any(|token| begins_a_statement(&contents(token)));
     let runs_what_comes = |at: usize| {
         let (next, behind) = (tokens.get(at + 1), tokens.get(at + 2));
         let is_of_a_trigger = next.is_some_and(|next| is_one_of(next, &["FUNCTION", "PROCEDURE"]));
@@ -469,12 +494,83 @@ pub fn settings_named_in_body(body: &str) -> Option<Vec<String>> {
     settings_named(body)
 }
 
-/// The names that a text mentions, the code of a DO among it, of whatever, in lower case; and whether it may write, or set off what writing sets off. None where it
+/// What stands in the quotes of a string, of whatever form, with blanks where it has escapes.
+fn contents(token: &Token<'_>) -> String {
+    quoted(token).unwrap_or_else(|| {
+        let inner = token.text.split_once('\'').map_or(token.text, |(_, inner)| inner);
+        let inner = inner.strip_suffix('\'').unwrap_or(inner);
+        let mut told = String::with_capacity(inner.len());
+        let mut letters = inner.chars();
+        while let Some(letter) = letters.next() {
+            if letter == '\\' {
+                letters.next();
+            }
+            told.push(if letter == '\\' { ' ' } else { letter });
+        }
+        told
+    })
+}
+
+/// Whether a text that a function puts together may set something where this is a part of it: it begins a SET, calls `set_config`, or a function whose name is put in.
+fn may_be_a_part_that_sets(part: &str) -> bool {
+    let text = part.to_ascii_lowercase();
+    let calls_what_comes = ["%i(", "%s("].iter().any(|call| {
+        text.match_indices(call).any(|(at, _)| {
+            let before = text[..at].trim_end();
+            before.len() < at && ["select", "call", "perform"].iter().any(|word| before.ends_with(word))
+        })
+    });
+    if calls_what_comes || text.contains("set_config") || text.contains("u&") {
+        return true;
+    }
+    // What has no end of its own is read as far as it goes.
+    let mut begins = true;
+    for token in Lexer::new(Dialect::Postgres, part) {
+        let Ok(token) = token else {
+            return has_word_set(&text);
+        };
+        if begins && token.is_word("SET") {
+            return true;
+        }
+        begins = token.is_symbol(";");
+    }
+    false
+}
+
+fn has_word_set(text: &str) -> bool {
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .any(|word| word == "set")
+}
+
+/// Whether a statement begins with this that reads, or of which it is known what it sets.
+fn begins_a_statement(part: &str) -> bool {
+    let Some(Ok(first)) = Lexer::new(Dialect::Postgres, part).next() else {
+        return false;
+    };
+    // A word that may go on elsewhere is another.
+    let is_whole = part.trim_start().len() > first.text.len();
+    is_whole
+        && (is_one_of(&first, &SETS_NOTHING)
+            || is_one_of(&first, &["CALL", "COPY", "MERGE", "SELECT", "VACUUM", "WITH"]))
+}
+
+/// The names that a text mentions, the code of a DO among it, and what a function puts together, of whatever, in lower case; and whether it may write, or set off what writing sets off. None where it
 /// cannot be read for certain.
 pub fn mentioned(sql: &str) -> Option<(Vec<String>, bool)> {
     let tokens = tokens(sql)?;
     let mut writes = tokens.iter().any(|token| is_one_of(token, &WRITING));
     let mut names: Vec<String> = tokens.iter().filter_map(name).map(|name| name.to_lowercase()).collect();
+    if tokens.iter().any(|token| token.is_word("EXECUTE")) {
+        for text in tokens.iter().filter(|token| token.kind == Kind::Text).map(contents) {
+            // A part may end within quotes: what stands in them are words, too.
+            let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '$');
+            let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
+            writes |= words
+                .iter()
+                .any(|word| WRITING.iter().any(|writing| writing.eq_ignore_ascii_case(word)));
+            names.extend(words);
+        }
+    }
     for (at, token) in tokens.iter().enumerate() {
         if token.kind == Kind::Text && begins_with_do(&tokens[..at]) {
             let (more, also_writes) = mentioned(&code(&tokens, at)?)?;
@@ -583,6 +679,28 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_named_in_functions_that_a_text_makes() {
+        let named = |sql| settings_named_in_what_it_makes(sql);
+        let one = || Some(vec!["a.b".to_owned()]);
+        for sql in [
+            "create function f() returns text language sql as $$select set_config('a.b', '1', false)$$",
+            "begin; create or replace procedure f() language plpgsql as 'begin set a.b = 1; end'",
+            "create function f() returns text begin atomic select set_config('a.b', '1', false); end",
+            "create function f(x text default set_config('a.b', '1', false)) returns text return x",
+        ] {
+            assert_eq!(named(sql), one(), "{sql}");
+        }
+        let harmless = "create function f() returns int language sql as 'select 1'";
+        assert_eq!(named(harmless), Some(vec![]));
+        for sql in [
+            "create table f (a int default set_config('a.b', '1', false)::int)",
+            "select 'open",
+        ] {
+            assert_eq!(named(sql), None, "{sql}");
+        }
+    }
+
+    #[test]
     fn what_ends_by_resetting_all_is_told() {
         for sql in [
             "reset all",
@@ -615,6 +733,7 @@ mod tests {
             "select set_config('a.b', f($1, array[2, 3]), TRUE), set_config('role', $2, true)",
             "((select 1))",
             "create table t (a int)",
+            "select '<a href=\"?a=1&\">'",
         ] {
             assert!(!may_leave_something(sql), "{sql}");
         }
@@ -652,6 +771,7 @@ mod tests {
             "select pg_replication_origin_session_setup('o')",
             "select '\\'; set x.y = 1; --'",
             "select 'open",
+            "select u&\"set\005fconfig\"('a.b', '1', false)",
         ] {
             assert!(may_leave_something(sql), "{sql}");
         }
@@ -709,6 +829,21 @@ mod tests {
             ("begin raise notice 'x'; execute r.c; end", None),
             ("begin execute sent; end", None),
             ("begin q := 'delete from ' || x; execute q; end", Some(vec![])),
+            ("begin raise debug 'running %', q; execute q; end", None),
+            ("begin execute format($q$SET app.x = %L$q$, v); end", None),
+            ("begin execute E'SET app.x = 1'; end", None),
+            ("begin execute E'\\nSET app.x = 1'; end", None),
+            ("begin execute 'SET\n app.x = ' || v; end", None),
+            ("begin execute '/* c */ set app.x = 1'; end", None),
+            ("begin execute 'select 1; set app.x = 1'; end", None),
+            ("begin execute 'select 1; set app.x = ''1'; end", None),
+            ("begin execute format('select %I($1,$2,false)', f); end", None),
+            (
+                "begin execute format('insert into %I(a) values (1)', f); end",
+                Some(vec![]),
+            ),
+            ("begin execute format('update %I set a = 1', f); end", Some(vec![])),
+            ("begin execute 'sel' || q; end", None),
             (
                 "create trigger t before insert on x execute function s.f()",
                 Some(vec![]),
@@ -732,5 +867,13 @@ mod tests {
         let (names, writes) = mentioned("do $$begin perform Sets(1); delete from t; end$$").unwrap();
         assert!(writes && names.iter().any(|name| name == "sets"));
         assert!(mentioned("do language plperl $$sets()$$").is_none());
+        let (names, writes) =
+            mentioned("begin execute format('insert into Audited select Sets(''' || x); end").unwrap();
+        assert!(
+            writes
+                && ["audited", "sets"]
+                    .iter()
+                    .all(|name| names.iter().any(|known| known == name))
+        );
     }
 }

@@ -42,8 +42,8 @@ pub use insert::{Cell, Insert, insert};
 pub use keyed::{Keyed, keyed, keyed_many};
 pub use lateral::{Lateral, Parameter, lateral};
 pub use leftover::{
-    body_may_leave_something, definition_may_leave_something, ends_by_resetting_all, leaving_by_name,
-    may_leave_something, mentioned, settings_named, settings_named_in_body,
+    body_may_leave_something, definition_may_leave_something, ends_by_resetting_all, is_unclosed, leaving_by_name,
+    may_leave_something, mentioned, settings_named, settings_named_in_body, settings_named_in_what_it_makes,
 };
 pub use listed::{Listed, listed};
 pub use making::{may_change_tables, may_make_tables};

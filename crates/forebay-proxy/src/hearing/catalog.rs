@@ -42,7 +42,7 @@ pub(super) const NUDGE: &str = "SELECT pg_logical_emit_message(true, 'forebay', 
 /// What the owner of a database may have it note in the log with each transaction that has altered something.
 pub(super) const ALTERED: &str = "forebay altered";
 
-/// Rows of the catalog that matter to an answer: the table, and a condition for what is the user's own and is for more than one session.
+/// Rows of the catalog that matter to an answer: the table, and a condition for what is the user's own, or may be changed by him, and is for more than one session.
 const WATCHED: &[(&str, &str)] = &[
     ("pg_class", "oid >= 16384 AND relpersistence <> 't'"),
     (
@@ -61,9 +61,10 @@ const WATCHED: &[(&str, &str)] = &[
     ("pg_operator", "oid >= 16384"),
     ("pg_cast", "oid >= 16384"),
     ("pg_collation", "oid >= 16384"),
-    ("pg_ts_config", "oid >= 16384"),
-    ("pg_ts_config_map", "mapcfg >= 16384"),
-    ("pg_ts_dict", "oid >= 16384"),
+    // Whose own are altered in place, by superusers.
+    ("pg_ts_config", "true"),
+    ("pg_ts_config_map", "true"),
+    ("pg_ts_dict", "true"),
     ("pg_policy", "true"),
     (
         "pg_rewrite",

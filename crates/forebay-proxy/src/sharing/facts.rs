@@ -265,11 +265,9 @@ pub(crate) fn found(followed: &Followed, rows: &[(String, String)]) -> Found {
                 needs: followed.needs(told),
                 tables: tables.into(),
             },
-            Effect::Changes(_) if marked.is_some() && followed.needs_row_security_alone(told) => Found::Apart {
-                matter,
-                inherits,
-                key,
-            },
+            Effect::Changes(_) if marked.is_some() && followed.needs_row_security_alone(told) => {
+                Found::Apart { matter, inherits, key }
+            }
             Effect::Changes(_) => Found::Matter(matter),
         };
     }

@@ -15,6 +15,7 @@ use crate::asking::{Lost, ask, read, read_first};
 use crate::frames::{self, HEADER_BYTES};
 use crate::replies::Asked;
 use crate::server::Server;
+use crate::settings::AT_ONCE;
 use crate::statements::{Statement, server_name};
 
 /// Asks what is to be known of a statement, on a connection that is set as its company is. Whether the catalog says something else than it did, though
@@ -62,7 +63,7 @@ fn hash_of(rows: &[(String, String)]) -> u64 {
 
 /// Asks a query of ours; its rows of two texts, or none if it was refused or has other rows.
 async fn ask_texts(server: &mut Server, sql: &str) -> Result<Option<Vec<(String, String)>>, Lost> {
-    let rows = ask(server, sql).await?;
+    let rows = ask(server, &format!("{AT_ONCE}{sql}")).await?;
     Ok(rows.and_then(|rows| rows.iter().map(|row| facts::row(row)).collect()))
 }
 

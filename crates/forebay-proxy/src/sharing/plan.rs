@@ -19,6 +19,7 @@ use super::reviewed::{is_of_the_catalog, is_of_the_time, is_of_the_version, unst
 use super::rules::{ANSWER_BYTES_MAX, Ruled, Rules, TableName};
 use super::shape::Shape;
 use super::together::{self, Together};
+use crate::effects::Effects;
 use crate::figures::{Counting, Top};
 use crate::memory::Windows;
 use crate::memory::does::{Does, does};
@@ -58,6 +59,10 @@ pub(crate) struct Plan {
     pub(crate) touches: Result<Touches, String>,
     /// What it does to rows, by its text alone.
     does: Does,
+    /// What it calls, where that does nothing unless one of these is a function of the user's.
+    called: Vec<String>,
+    /// Whether one is that may change rows, and of [which](Effects::writers_number) of these that was asked.
+    writes: AtomicU64,
     /// What rules say of it.
     pub(crate) ruled: Ruled,
     /// What it asks may be asked for many at once.
@@ -204,6 +209,8 @@ impl Plan {
         let known = touches(text);
         let ruled = rules.ruled(text, known.as_ref().ok());
         let does = does(text, known.as_ref().ok());
+        let called = (known.as_ref().ok()).filter(|_| does == Does::Nothing);
+        let called = called.map(|touches| touches.called.clone()).unwrap_or_default();
         let touches = known.and_then(|touches| {
             // Who takes the time of a row's last change for its version would not see that there were two.
             if changes_what_is_there(&touches) && touches.names.iter().any(|name| is_of_the_time(name)) {
@@ -218,6 +225,8 @@ impl Plan {
             text: without_literals(text).chars().take(SHOWN_CHARS_MAX).collect(),
             ruled,
             does,
+            called,
+            writes: AtomicU64::new(0),
             touches: touches.and_then(|touches| match of_the_catalog(&touches) {
                 Some(why) => Err(why),
                 None => Ok(touches),
@@ -516,7 +525,22 @@ impl Plan {
         self.ruled.windows?.max_lag
     }
 
-    /// What it does to rows with what it is given, after so many changes of tables.
+    /// Whether it may call a function of the user's that changes rows, though one of PostgreSQL's own that does not is called the same.
+    pub(crate) fn calls_what_writes(&self, effects: &Effects) -> bool {
+        let number = effects.writers_number();
+        if number == 0 || self.called.is_empty() {
+            return false;
+        }
+        let known = self.writes.load(Ordering::Relaxed);
+        if known >> 1 == number {
+            return known & 1 == 1;
+        }
+        let writes = effects.may_write(&self.called);
+        self.writes.store(number << 1 | u64::from(writes), Ordering::Relaxed);
+        writes
+    }
+
+    /// What it does to rows with what it is given, after so many changes of tables, unless it [calls what writes](Self::calls_what_writes).
     pub(crate) fn does(&self, schema_changes: u64, given: Option<&Given<'_>>) -> Does {
         if self.schema_changes() != schema_changes {
             // What is learnt is of before.

@@ -223,9 +223,9 @@ impl Ruled {
         match (self.fresh_by, self.windows) {
             (Some(_), Some(windows)) if !windows.fresh.is_zero() => None,
             (Some(_), _) => Some("a rule says fresh = \"0\""),
-            (None, _) => {
-                Some("nothing says how old its answer may be: no rule, and no hint outside of transactions and pipelines")
-            }
+            (None, _) => Some(
+                "nothing says how old its answer may be: no rule, and no hint outside of transactions and pipelines",
+            ),
         }
     }
 

@@ -282,7 +282,11 @@ fn a_session_begins_as_the_servers_own() {
     let mut itself = self::straight(server);
     itself.run("CREATE ROLE \"ren\u{e9}\" LOGIN");
     let session = |address| {
-        let parameters = [("user", "ren\u{e9}"), ("database", "postgres"), ("client_encoding", "LATIN1")];
+        let parameters = [
+            ("user", "ren\u{e9}"),
+            ("database", "postgres"),
+            ("client_encoding", "LATIN1"),
+        ];
         let mut client = Client::connect_with(address, &parameters).expect("a session");
         let told = client.query("SELECT current_user").messages;
         (client.settings, told)

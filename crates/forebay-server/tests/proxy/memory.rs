@@ -110,7 +110,11 @@ fn what_is_asked_right_behind_a_set_is_told_from_memory() {
             client.run(sets);
             assert_eq!(client.ask(READ), "1", "{sets} {round}");
             client.run(sets);
-            assert_eq!(client.pipeline(&prepared).expect("it may be read").value().as_deref(), Some("1"), "{sets} {round}");
+            assert_eq!(
+                client.pipeline(&prepared).expect("it may be read").value().as_deref(),
+                Some("1"),
+                "{sets} {round}"
+            );
             // What nobody wants to have remembered goes on where it is.
             client.run(sets);
             assert_eq!(client.ask("SELECT n FROM behind WHERE id = 1"), "10", "{sets} {round}");

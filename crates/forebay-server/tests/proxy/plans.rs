@@ -279,9 +279,19 @@ fn who_asks_on_behind_an_error_is_answered() {
 fn who_asks_on_behind_a_failed_group_is_planned_by_his_own() {
     let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
     let runs = || vec![bind("", "a", &[]), execute("", 0), sync()];
-    let prepared = || vec![parse("a", "SELECT decode('4142', 'hex')::text, 0.1::float8::text"), sync()];
+    let prepared = || {
+        vec![
+            parse("a", "SELECT decode('4142', 'hex')::text, 0.1::float8::text"),
+            sync(),
+        ]
+    };
     for sets in ["SET bytea_output = 'escape'", "SET extra_float_digits = -14"] {
-        for fails in [execute("nope", 0), describe(b'P', "nope"), bind("", "nope", &[]), query("SELECT 1/0")] {
+        for fails in [
+            execute("nope", 0),
+            describe(b'P', "nope"),
+            bind("", "nope", &[]),
+            query("SELECT 1/0"),
+        ] {
             let [mut before, mut now] = [(); 2].map(|()| Twins::new(proxy.address(), "postgres"));
             let said = |messages: &[Vec<u8>]| messages.concat().escape_ascii().to_string();
             let ask = |twins: &mut Twins, messages: Vec<Vec<u8>>| drop(twins.ask(&messages, &said(&messages)));
