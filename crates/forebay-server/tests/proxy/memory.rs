@@ -131,6 +131,51 @@ fn what_is_asked_right_behind_a_set_is_told_from_memory() {
     server.run("DROP TABLE behind");
 }
 
+/// A function of the user's that is called as one of PostgreSQL's own, or as a word of SQL's, may change rows.
+#[test]
+fn a_function_that_is_called_as_a_harmless_one_is_known_by_what_it_does() {
+    let reloadable = remembering("");
+    let address = reloadable.proxy.address();
+    let (mut admin, mut client, mut server) = (at(address), at(address), straight(postgres()));
+    for sql in [
+        "CREATE SCHEMA called",
+        "CREATE TABLE called.rows (n int)",
+        "INSERT INTO called.rows VALUES (0)",
+        "CREATE FUNCTION called.by_another() RETURNS int LANGUAGE sql AS 'UPDATE called.rows SET n = n + 1 RETURNING n'",
+        "CREATE FUNCTION called.log(text) RETURNS int LANGUAGE sql AS 'SELECT called.by_another()'",
+        "CREATE FUNCTION called.pg_log(text) RETURNS int LANGUAGE plpgsql AS $$BEGIN EXECUTE 'UPDATE called.rows SET n = n + 1'; RETURN 1; END$$",
+        "CREATE FUNCTION called.left(text) RETURNS int LANGUAGE sql AS 'UPDATE called.rows SET n = n + 1 RETURNING n'",
+        "CREATE FUNCTION called.upper(text) RETURNS text LANGUAGE sql AS $$SELECT $1 || '!'$$",
+    ] {
+        admin.run(sql);
+    }
+    const READ: &str = "/* ttl:3600 */ SELECT n FROM called.rows";
+    for call in ["log", "pg_log", "\"left\"", "by_another"] {
+        let call = match call {
+            "by_another" => "SELECT called.by_another()".to_owned(),
+            call => format!("SELECT called.{call}('x')"),
+        };
+        for number in 0..6 {
+            until_remembered(&mut client, &mut admin, READ, "SELECT n FROM called.rows");
+            client.run(&call);
+            let now = server.ask(READ);
+            assert_eq!(client.ask(READ), now, "{call} {number}");
+        }
+    }
+    // What changes nothing makes nothing old.
+    until_remembered(&mut client, &mut admin, READ, "SELECT n FROM called.rows");
+    let before = server.ask(READ);
+    server.run("UPDATE called.rows SET n = n + 100");
+    for call in [
+        "SELECT called.upper('x')",
+        "SELECT upper('x'), count(*) FROM called.rows",
+    ] {
+        client.run(call);
+        assert_eq!(client.ask(READ), before, "{call}");
+    }
+    server.run("DROP SCHEMA called CASCADE");
+}
+
 /// Row security decides which rows a change may change, and changes none itself, unless it calls what does.
 #[test]
 fn a_change_under_row_security_makes_its_own_table_old_alone() {
