@@ -118,13 +118,19 @@ pub(super) fn ask_mark(version: u32, slot: &str) -> String {
     text
 }
 
-/// Asks what tables of these names there are: how they are called, whether they are published whole, or have no rows but those of their parts, whether they have a replica identity, whether
+/// Asks what tables of these names there are: how they are called, whether they are published whole, or have no rows but those of their parts, in a text that is another one whenever they have been published anew (empty: they are not), whether they have a replica identity, whether
 /// the asker may publish them, how they are called with their schemas, and the columns of their [key](crate::memory::key); and how the publication itself is.
 pub(super) fn ask_tables(publication: &str, names: &[Arc<str>]) -> String {
     let publication = quoted_text(publication);
+    // By itself, or with what it is a part of.
+    let since = format!(
+        "concat_ws(' ', 'since', (SELECT xmin FROM pg_publication WHERE pubname = {publication}), \
+         (SELECT string_agg(CAST(r.xmin AS text), ',' ORDER BY r.oid) FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid \
+         WHERE b.pubname = {publication} AND r.prrelid IN (SELECT c.oid UNION SELECT relid FROM pg_partition_ancestors(c.oid))))"
+    );
     let names: Vec<String> = names.iter().map(|name| quoted_text(name)).collect();
     format!(
-        "SELECT CAST(c.relname AS text), CAST(p.tablename IS NOT NULL OR c.relkind = 'p' AS text), \
+        "SELECT CAST(c.relname AS text), CASE WHEN p.tablename IS NOT NULL OR c.relkind = 'p' THEN {since} ELSE '' END, \
          CAST(CASE c.relreplident WHEN 'f' THEN true WHEN 'n' THEN false ELSE EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid \
          AND i.indimmediate AND i.indisvalid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END) END AS text), \
          CAST(c.relkind = 'r' AND c.relpersistence = 'p' AND pg_has_role(c.relowner, 'USAGE') AS text), \

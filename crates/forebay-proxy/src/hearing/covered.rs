@@ -24,9 +24,18 @@ pub(crate) struct Covered {
     has_new: bool,
 }
 
+/// How the catalog has it that the tables of one name are published.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Publishing {
+    /// Another one whenever one of them was published anew.
+    pub(crate) since: String,
+    pub(crate) key: Option<Key>,
+}
+
 /// How the tables of one name are published.
 #[derive(Debug, Clone)]
 struct Published {
+    since: String,
     /// The number that transactions are to have left behind; none where they have.
     waits_for: Option<u64>,
     key: Option<Arc<Key>>,
@@ -80,17 +89,19 @@ impl Covered {
         self.has_new = true;
     }
 
-    /// These are published as this snapshot has it, and no others, with these keys; those of them that have another key than before.
+    /// These are published as this snapshot has it, and no others, with these keys; those of them that have another key than before. What was published anew, though it
+    /// was before, may not have been in between.
     pub(crate) fn learn(
         &mut self,
-        names: impl IntoIterator<Item = (Arc<str>, Option<Key>)>,
+        names: impl IntoIterator<Item = (Arc<str>, Publishing)>,
         snapshot: &Snapshot,
     ) -> Vec<Arc<str>> {
         let mut before = std::mem::take(&mut self.published);
         let mut others = Vec::new();
-        for (name, key) in names {
+        for (name, Publishing { since, key }) in names {
             let known = before.remove(&name);
-            let waits_for = known.as_ref().map_or(Some(snapshot.next()), |known| known.waits_for);
+            let is_still = known.as_ref().filter(|known| known.since == since);
+            let waits_for = is_still.map_or(Some(snapshot.next()), |known| known.waits_for);
             let of_before = known.and_then(|known| known.key);
             let key = match of_before {
                 Some(before) if key.as_ref() == Some(&*before) => Some(before),
@@ -101,7 +112,7 @@ impl Covered {
                     key.map(Arc::new)
                 }
             };
-            self.published.insert(name, Published { waits_for, key });
+            self.published.insert(name, Published { since, waits_for, key });
         }
         if !others.is_empty() || before.values().any(|gone| gone.key.is_some()) {
             self.keys_number += 1;
@@ -153,8 +164,30 @@ mod tests {
         names.iter().map(|&name| name.into()).collect()
     }
 
-    fn without_keys(names: &[Arc<str>]) -> impl Iterator<Item = (Arc<str>, Option<Key>)> {
-        names.iter().map(|name| (Arc::clone(name), None))
+    fn without_keys(names: &[Arc<str>]) -> impl Iterator<Item = (Arc<str>, Publishing)> {
+        names.iter().map(|name| (Arc::clone(name), Publishing::default()))
+    }
+
+    fn by(key: Option<Key>) -> Publishing {
+        let since = String::new();
+        Publishing { since, key }
+    }
+
+    #[test]
+    fn what_was_published_anew_waits_anew() {
+        let mut covered = Covered::default();
+        let mut learn = |since: &str, seen: &str| {
+            let since = since.to_owned();
+            let snapshot = Snapshot::parse(seen).unwrap();
+            covered.learn([("a".into(), Publishing { since, key: None })], &snapshot);
+            covered.seen_by(&Snapshot::parse(seen).unwrap());
+            covered.count()
+        };
+        assert_eq!(learn("1", "5:9:5"), 0);
+        assert_eq!(learn("1", "9:9:"), 1, "all have ended that ran");
+        assert_eq!(learn("1", "9:12:9"), 1);
+        assert_eq!(learn("2", "9:12:9"), 0, "what 9 has changed in between was not told");
+        assert_eq!(learn("2", "12:12:"), 1);
     }
 
     #[test]
@@ -170,15 +203,15 @@ mod tests {
             (None, true),
         ] {
             let key = key.and_then(Key::parse);
-            let others = covered.learn([("a".into(), key.clone()), ("b".into(), None)], &snapshot);
+            let others = covered.learn([("a".into(), by(key.clone())), ("b".into(), by(None))], &snapshot);
             assert_eq!(others, names(if is_another { &["a"] } else { &[] }));
             assert_eq!(covered.key("a").map(|key| (**key).clone()), key);
             assert_eq!(covered.keys_number() != number, is_another, "{key:?}");
             number = covered.keys_number();
         }
-        covered.learn([("a".into(), Key::parse("23 id"))], &snapshot);
+        covered.learn([("a".into(), by(Key::parse("23 id")))], &snapshot);
         number = covered.keys_number();
-        covered.learn([("b".into(), None)], &snapshot);
+        covered.learn([("b".into(), by(None))], &snapshot);
         assert_ne!(covered.keys_number(), number, "its table is gone");
         number = covered.keys_number();
         covered.clear();

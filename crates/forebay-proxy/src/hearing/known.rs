@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::covered::Covered;
+use super::covered::{Covered, Publishing};
 use super::pgoutput::Position;
 use super::recent::{Recent, TooMany};
 use super::snapshot::Snapshot;
@@ -210,7 +210,7 @@ impl Hearing {
     }
 
     /// These tables are published, as the snapshot has it, and no others.
-    pub(super) fn covers(&self, names: impl IntoIterator<Item = (Arc<str>, Option<Key>)>, snapshot: &Snapshot) {
+    pub(super) fn covers(&self, names: impl IntoIterator<Item = (Arc<str>, Publishing)>, snapshot: &Snapshot) {
         let others = self.state.write().covered.learn(names, snapshot);
         for table in others {
             // What was told of it was told by another key.
@@ -407,11 +407,18 @@ mod tests {
         }
     }
 
+    fn by(key: &str) -> Publishing {
+        Publishing {
+            since: String::new(),
+            key: Key::parse(key),
+        }
+    }
+
     #[tokio::test]
     async fn what_is_told_by_another_key_than_is_known_is_told_of_any_row() {
         let hearing = hearing();
         let snapshot = Snapshot::parse("9:9:").unwrap();
-        let covers = |lines| hearing.covers([("t".into(), Key::parse(lines))], &snapshot);
+        let covers = |lines| hearing.covers([("t".into(), by(lines))], &snapshot);
         let six = || Does::changes_row("t".into(), Some("6".into()));
         covers("23 a");
         let number = hearing.keys_number();
@@ -478,7 +485,7 @@ mod tests {
         assert!(hearing.begin(&[], None).is_some());
         assert!(hearing.begin(&["t".into()], None).is_none(), "it is not covered");
         let snapshot = Snapshot::parse("9:9:").unwrap();
-        hearing.covers([("t".into(), Key::parse("23 a"))], &snapshot);
+        hearing.covers([("t".into(), by("23 a"))], &snapshot);
         hearing.seen_by(&snapshot);
         for (lines, is_it) in [("23 a", true), ("20 a", false), ("23 b", false)] {
             let key = Key::parse(lines).unwrap();

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::catalog;
+use super::covered::Publishing;
 use super::known::Hearing;
 use super::pgoutput::{self, Column, Position, Told, Tuple};
 use super::snapshot::Snapshot;
@@ -179,7 +180,8 @@ impl<'a> Publication<'a> {
 /// A table of a name that is wanted.
 struct Table {
     name: Arc<str>,
-    is_published: bool,
+    /// Another one whenever it was published anew; empty where it is not.
+    published: String,
     has_identity: bool,
     may_be_published: bool,
     whole_name: String,
@@ -187,9 +189,13 @@ struct Table {
 }
 
 impl Table {
+    fn is_published(&self) -> bool {
+        !self.published.is_empty()
+    }
+
     /// Why it is not published, in words that follow its name; none where it is.
     fn why_not_published(&self, publication: &Publication<'_>) -> Option<String> {
-        if self.is_published {
+        if self.is_published() {
             return None;
         }
         Some(match (publication.is_own, self.has_identity, self.may_be_published) {
@@ -214,7 +220,7 @@ fn tables_of(rows: &[Vec<String>]) -> Result<(Vec<Table>, Option<bool>), Deaf> {
         }
         tables.push(Table {
             name: name.as_str().into(),
-            is_published: published == "true",
+            published: published.clone(),
             has_identity: identity == "true",
             may_be_published: own == "true",
             whole_name: whole_name.clone(),
@@ -298,7 +304,7 @@ async fn look(
     if publication.is_own {
         let mut is_changed = false;
         for table in &tables {
-            let change = match (table.is_published, table.has_identity) {
+            let change = match (table.is_published(), table.has_identity) {
                 (false, true) if table.may_be_published => catalog::add(publication.name, &table.whole_name),
                 // Its rows could not be changed any more.
                 (true, false) if table.may_be_published => catalog::remove(publication.name, &table.whole_name),
@@ -332,19 +338,31 @@ async fn look(
     // Asked behind it: what is published is told as of now, whatever the snapshot of its statement was.
     let (_, snapshot) = tick(asking).await?;
     // A name is told of where all of its tables are; only one that is alone has a key.
-    let mut names: HashMap<Arc<str>, (bool, Option<Key>)> = HashMap::new();
+    let mut names: HashMap<Arc<str>, (bool, Publishing)> = HashMap::new();
     let mut lacking: HashMap<Arc<str>, String> = HashMap::new();
     lacking.extend(wanted.iter().map(|name| (Arc::clone(name), "is not there".to_owned())));
     tables.iter().for_each(|table| drop(lacking.remove(&table.name)));
     let why = |table: &Table| Some((Arc::clone(&table.name), table.why_not_published(publication)?));
     lacking.extend(tables.iter().filter_map(why));
     hearing.lacks(lacking);
+    tables.sort_by(|one, other| one.whole_name.cmp(&other.whole_name));
     for table in tables {
-        let (is_told, _) = names.entry(table.name).or_insert((true, table.key));
-        *is_told &= table.is_published;
+        let is_published = table.is_published();
+        let of_the_first = |key| {
+            (
+                true,
+                Publishing {
+                    since: String::new(),
+                    key,
+                },
+            )
+        };
+        let (is_told, publishing) = names.entry(table.name).or_insert_with(|| of_the_first(table.key));
+        *is_told &= is_published;
+        publishing.since += &table.published;
     }
     let told = names.into_iter().filter(|(_, (is_told, _))| *is_told);
-    hearing.covers(told.map(|(name, (_, key))| (name, key)), &snapshot);
+    hearing.covers(told.map(|(name, (_, publishing))| (name, publishing)), &snapshot);
     Ok(())
 }
 
