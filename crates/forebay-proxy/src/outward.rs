@@ -133,7 +133,7 @@ impl State {
                     }
                 }
                 b'E' if !is_visible && server.replies.is_at(|note| matches!(note, Note::Effects)) => {
-                    self.learns_nothing()
+                    self.learns_nothing();
                 }
                 // Its own time limit, or a cancel that came late: what is left is not known.
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,

@@ -771,7 +771,7 @@ mod tests {
             "select pg_replication_origin_session_setup('o')",
             "select '\\'; set x.y = 1; --'",
             "select 'open",
-            "select u&\"set\005fconfig\"('a.b', '1', false)",
+            "select u&\"set!005fconfig\" uescape '!' ('a.b', '1', false)",
         ] {
             assert!(may_leave_something(sql), "{sql}");
         }
