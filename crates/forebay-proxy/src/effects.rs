@@ -30,12 +30,11 @@ const FAILED_FOR: Duration = Duration::from_secs(1);
 /// What roles were changed to elsewhere is seen so much later at the latest, where there is row security.
 const ROLES_SEEN_FOR: Duration = Duration::from_secs(1);
 
-/// Before what is asked of the catalog: at once, and in an encoding that has all its letters, which are compared with those of texts. Where the database has none
-/// of its own its bytes are taken as they are.
+/// Before what is asked of the catalog: at once, and in the database's own encoding, from which nothing is converted: what cannot be would have the rest refused.
 const AS_IT_IS: &str = "\
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE; \
 SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
-SELECT NULL, NULL, set_config('client_encoding', CASE getdatabaseencoding() WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true); ";
+SELECT NULL, NULL, set_config('client_encoding', getdatabaseencoding(), true); ";
 
 /// Asks for the functions: a kind, a name and a text of each. Texts of views and rules are behind locks that DDL may have: to wait for one
 /// longer than a moment would hold the client up, and could make somebody's transaction the victim of a deadlock (after `deadlock_timeout`).
@@ -683,7 +682,7 @@ impl Suspects {
                 for name in &names {
                     merge_all(name);
                     // In another encoding it is any that differs by its letters beyond ASCII alone.
-                    if name.contains(char::REPLACEMENT_CHARACTER) {
+                    if !name.is_ascii() {
                         let alike = |other: &&String| !other.is_ascii() && squeezed(other) == squeezed(name);
                         (self.read.keys().chain(self.written.keys()))
                             .filter(alike)

@@ -40,7 +40,8 @@ pub(crate) fn of_what_it_makes(text: &[u8]) -> Option<Vec<String>> {
 
 /// Whether the server refuses this text as a whole if it says that it is not SQL, before it does anything of it.
 pub(crate) fn is_broken(text: &[u8]) -> bool {
-    is_unclosed(&String::from_utf8_lossy(text))
+    // Where it has a backslash it may be whole by another setting.
+    !text.contains(&b'\\') && is_unclosed(&String::from_utf8_lossy(text))
 }
 
 /// Whether nothing that was set is left behind this text.

@@ -198,6 +198,7 @@ impl Session {
             is_suspect: false,
             named: BTreeSet::new(),
             unnamed: Vec::new(),
+            is_crowded: false,
             is_broken: false,
             resets_all_at: None,
             executes_reset_at: None,

@@ -103,6 +103,8 @@ pub(crate) struct State {
     pub(crate) named: BTreeSet<String>,
     /// Where it was asked what may have set others.
     pub(crate) unnamed: Vec<u64>,
+    /// There are more of these than [are kept](UNNAMED_MAX).
+    pub(crate) is_crowded: bool,
     /// What was asked there last is no SQL, as far as can be told.
     pub(crate) is_broken: bool,
     /// Where it was asked last that all be reset.
@@ -339,16 +341,21 @@ impl State {
             return;
         }
         self.is_broken = false;
-        if self.unnamed.len() == UNNAMED_MAX {
-            self.unnamed.pop();
-        }
         self.unnamed.push(place);
+        if self.unnamed.len() > UNNAMED_MAX {
+            // The last stands for both from now on.
+            self.unnamed.swap_remove(UNNAMED_MAX - 1);
+            self.is_crowded = true;
+        }
     }
 
     /// What was asked at this place has failed, and what stands behind it is passed over. `is_no_sql`: the server says that it is no SQL, which it does before it does
     /// anything of it where [it is broken](Self::is_broken).
     pub(crate) fn has_failed(&mut self, place: u64, is_no_sql: bool, server: &Server) {
         self.has_reset_at = None;
+        if self.is_crowded {
+            return;
+        }
         let is_nothing_done = is_no_sql && self.is_broken && self.done_at != Some(place);
         self.unnamed.retain(|asked| match asked.cmp(&place) {
             std::cmp::Ordering::Less => true,
@@ -377,6 +384,7 @@ impl State {
     /// Whatever was set before what was asked at this place is set no more.
     pub(crate) fn has_reset_all(&mut self, place: u64) {
         self.unnamed.retain(|asked| *asked > place);
+        self.is_crowded &= !self.unnamed.is_empty();
     }
 
     /// Whether what the name stands for is not known before the server has answered.

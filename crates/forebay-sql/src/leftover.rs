@@ -476,6 +476,17 @@ pub fn settings_named_in_body(body: &str) -> Option<Vec<String>> {
     if is_dynamic && texts.clone().any(|token| may_be_a_part_that_sets(&contents(token))) {
         return None;
     }
+    // A function's name may stand between two of them.
+    let ends = |part: String| {
+        let part = part.trim_end().to_ascii_lowercase();
+        ["select", "call"].iter().any(|word| part.ends_with(word))
+    };
+    let goes_on_with_arguments = |part: String| part.trim_start().starts_with('(');
+    let is_called_by_a_part = texts.clone().any(|token| ends(contents(token)))
+        && texts.clone().any(|token| goes_on_with_arguments(contents(token)));
+    if is_dynamic && (is_called_by_a_part || texts.clone().any(|token| contents(token).trim_end().ends_with(';'))) {
+        return None;
+    }
     // A text that none of them begins comes from elsewhere.
     let has_texts = texts.any(|token| begins_a_statement(&contents(token)));
     let runs_what_comes = |at: usize| {
@@ -514,10 +525,26 @@ fn contents(token: &Token<'_>) -> String {
 /// Whether a text that a function puts together may set something where this is a part of it: it begins a SET, calls `set_config`, or a function whose name is put in.
 fn may_be_a_part_that_sets(part: &str) -> bool {
     let text = part.to_ascii_lowercase();
+    // What is put in in front of a parenthesis is a table's name behind these, and else may be a function's.
+    let of_a_table = [
+        "as",
+        "copy",
+        "exists",
+        "into",
+        "on",
+        "only",
+        "references",
+        "table",
+        "update",
+    ];
     let calls_what_comes = ["%i(", "%s("].iter().any(|call| {
         text.match_indices(call).any(|(at, _)| {
-            let before = text[..at].trim_end();
-            before.len() < at && ["select", "call", "perform"].iter().any(|word| before.ends_with(word))
+            let before = text[..at].trim_end_matches(['%', 'i', 's', '.']);
+            let word = before
+                .trim_end()
+                .rsplit(|letter: char| !letter.is_alphanumeric())
+                .next();
+            before.len() == before.trim_end().len() || !word.is_some_and(|word| of_a_table.contains(&word))
         })
     });
     if calls_what_comes || text.contains("set_config") || text.contains("u&") {
@@ -844,6 +871,26 @@ mod tests {
             ),
             ("begin execute format('update %I set a = 1', f); end", Some(vec![])),
             ("begin execute 'sel' || q; end", None),
+            ("begin execute format('select * from %I($1, $2, false)', f); end", None),
+            ("begin execute format('select 1, %I.%I($1)', s, f); end", None),
+            (
+                "begin execute 'select ' || f || '($1, $2, false)' using k, v; end",
+                None,
+            ),
+            ("begin execute 'select 1; ' || f; end", None),
+            ("begin execute 'select ' || columns || ' from t'; end", Some(vec![])),
+            (
+                "begin execute format('create table if not exists %I.%I(a int)', s, t); end",
+                Some(vec![]),
+            ),
+            (
+                "begin execute format('insert into %I.%I(a) select a from t where a in (%s)', s, t, l); end",
+                Some(vec![]),
+            ),
+            (
+                "begin execute format('create index on %I(%s)', t, c); end",
+                Some(vec![]),
+            ),
             (
                 "create trigger t before insert on x execute function s.f()",
                 Some(vec![]),

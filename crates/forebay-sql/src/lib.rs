@@ -56,5 +56,5 @@ pub use role::{Role, role};
 pub use row::{Row, row, rows};
 pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing, executes};
 pub use settings::{FOLDING, READING};
-pub use touches::{Change, ChangeKind, Effect, NotShown, Touches, called, clip, names, touches};
+pub use touches::{Change, ChangeKind, Effect, NotShown, Touches, called, calls_in_a_schema, clip, names, touches};
 pub use verb::{Verb, verb};

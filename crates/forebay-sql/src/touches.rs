@@ -58,6 +58,8 @@ pub struct Touches {
     pub effect: Effect,
     /// All names in it, keywords among them.
     pub names: Vec<String>,
+    /// What stands where a table does, each with the names in front of it, the outermost first.
+    pub tables: Vec<Vec<String>>,
     /// Those of them that a parenthesis follows: what is a function is one of these, or stands behind a dot.
     pub called: Vec<String>,
     /// What may be operators in it, beside those that words stand for.
@@ -104,8 +106,52 @@ pub fn touches(sql: &str) -> Result<Touches, NotShown> {
     Ok(Touches {
         effect,
         names: names.into_iter().collect(),
+        tables: tables(&parsed),
         called: called.into_iter().collect(),
         operators: operators(&tokens).into_iter().collect(),
+    })
+}
+
+/// What stands where a table does.
+fn tables(parsed: &ast::Statement) -> Vec<Vec<String>> {
+    #[derive(Default)]
+    struct Tables(Vec<Vec<String>>);
+
+    impl ast::Visitor for Tables {
+        type Break = ();
+
+        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+            let parts = relation.0.iter().filter_map(ast::ObjectNamePart::as_ident);
+            self.0.push(parts.map(folded).collect());
+            ControlFlow::Continue(())
+        }
+    }
+
+    let mut tables = Tables::default();
+    let _ = ast::Visit::visit(parsed, &mut tables);
+    tables.0
+}
+
+/// As the server keeps it.
+fn folded(name: &ast::Ident) -> String {
+    let mut folded = match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    };
+    clip(&mut folded);
+    folded
+}
+
+/// Whether a function is called by the name of a schema that is not the catalog's; also where the text cannot be read.
+pub fn calls_in_a_schema(sql: &str) -> bool {
+    let Some(tokens) = tokens(sql) else { return true };
+    tokens.windows(4).any(|four| {
+        let [(_, schema), (_, dot), (_, function), (_, open)] = four else {
+            return false;
+        };
+        let is_name = |token: &Token<'_>| matches!(token.kind, Kind::Word | Kind::QuotedName);
+        let is_of_the_catalog = name(schema).is_ok_and(|schema| schema.as_deref() == Some("pg_catalog"));
+        is_name(schema) && dot.is_symbol(".") && is_name(function) && open.is_symbol("(") && !is_of_the_catalog
     })
 }
 

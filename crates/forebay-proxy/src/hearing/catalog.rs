@@ -95,9 +95,9 @@ const WATCHED: &[(&str, &str)] = &[
 const COUNTED: &str = "'pg_authid', 'pg_auth_members', 'pg_cast', 'pg_db_role_setting', 'pg_namespace', 'pg_operator', \
      'pg_policy', 'pg_proc', 'pg_publication_rel'";
 
-/// Asks for a text that is another one whenever something of that has changed, and how much of the log is held back for a slot, in bytes.
+/// Asks for a text that is another one whenever something of that has changed, or the server has read what sessions begin with once more, and how much of the log is held back for a slot, in bytes.
 pub(super) fn ask_mark(version: u32, slot: &str) -> String {
-    let mut text = String::from("SELECT md5(concat_ws(' '");
+    let mut text = String::from("SELECT md5(concat_ws(' ', pg_conf_load_time()");
     let namespaces = (version >= 150_000).then_some(("pg_publication_namespace", "true"));
     for (table, condition) in WATCHED.iter().copied().chain(namespaces) {
         // A number that comes later is greater, so that no change makes up for another.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use forebay_sql::{Effect, Touches, only_controls};
+use forebay_sql::{Effect, Touches, calls_in_a_schema, only_controls};
 
 use crate::sharing::reviewed::is_reviewed;
 
@@ -223,7 +223,8 @@ pub(crate) fn does(text: &str, touches: Option<&Touches>) -> Does {
                     || KEEPING.contains(&name.as_str())
                     || (name.starts_with("pg_") && name != RELOADING)
             };
-            match touches.called.iter().all(keeps) {
+            // A schema has functions of its own, whatever they are called.
+            match touches.called.iter().all(keeps) && !calls_in_a_schema(text) {
                 true => Does::Nothing,
                 false => Does::Anything,
             }
@@ -257,6 +258,8 @@ mod tests {
             "SELECT write_a_row()",
             "SELECT pg_reload_conf()",
             "SELECT * FROM app.write_a_row(1)",
+            "SELECT audit.log('x')",
+            "SELECT audit.pg_archive()",
             "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
             "SELECT * INTO u FROM t",
             "INSERT INTO t VALUES (1)",

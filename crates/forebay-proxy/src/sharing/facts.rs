@@ -226,6 +226,9 @@ pub(crate) fn found(followed: &Followed, rows: &[(String, String)]) -> Found {
     let mut tables = Vec::new();
     let finds_rows = matches!(&touches.effect, Effect::Changes(change) if change.finds_rows);
     for (kind, text) in rows {
+        if kind.contains(char::REPLACEMENT_CHARACTER) || text.contains(char::REPLACEMENT_CHARACTER) {
+            return Found::Matter("what has letters that cannot be read in this client_encoding".to_owned());
+        }
         match kind.as_str() {
             "mark" => marked = Some(text.clone()),
             "named" => tables.push(Arc::from(text.as_str())),

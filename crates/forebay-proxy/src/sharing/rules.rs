@@ -424,7 +424,9 @@ impl Rules {
         }
         let form = forebay_sql::form(text);
         let (names, called) = touches.map_or((&[][..], &[][..]), |touches| (&touches.names, &touches.called));
+        let tables = touches.map_or(&[][..], |touches| &touches.tables);
         let is_of = |rule: &Rule| {
+            let is_read = |wanted: &TableName| tables.iter().any(|table| table.ends_with(&wanted.0));
             let is_named = |table: &TableName| table.0.iter().all(|part| names.contains(part));
             let calls = |function: &TableName| {
                 is_named(function)
@@ -435,7 +437,7 @@ impl Rules {
             let is_called = |wanted: &StatementForm| form.as_ref() == Some(&wanted.form);
             let is_its = |wanted: &String| self.application.as_deref() == Some(wanted);
             rule.application.as_ref().is_none_or(is_its)
-                && rule.table.as_ref().is_none_or(is_named)
+                && rule.table.as_ref().is_none_or(is_read)
                 && rule.function.as_ref().is_none_or(calls)
                 && rule.statement.as_ref().is_none_or(is_called)
         };
@@ -536,15 +538,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Of a query with these names, of which these are called.
-    fn reading(names: &[&str], called: &[&str]) -> Touches {
-        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Touches {
-            effect: Effect::Reads,
-            names: owned(names),
-            called: owned(called),
-            operators: Vec::new(),
-        }
+    fn reading(text: &str) -> Touches {
+        touches(text).unwrap()
     }
 
     #[test]
@@ -576,11 +571,11 @@ mod tests {
                 .windows
                 .map(|windows| (windows.fresh, windows.stale, windows.missing))
         };
-        let read = reading(&["app", "price", "t"], &[]);
+        let read = reading("SELECT app, price FROM t");
         assert_eq!(windows(None, &read), Some((MS, Duration::ZERO, None)), "no function");
         assert_eq!(windows(Some("shop"), &read), Some((5 * MS, 7 * MS, Some(MS))));
-        assert_eq!(windows(Some("shop"), &reading(&["app", "price"], &["price"])), None);
-        assert_eq!(windows(Some("other"), &reading(&["u"], &[])), None);
+        assert_eq!(windows(Some("shop"), &reading("SELECT app.price()")), None);
+        assert_eq!(windows(Some("other"), &reading("SELECT t.t AS t FROM u AS t")), None);
         let counted: Vec<u64> = rules
             .counts
             .iter()
@@ -599,7 +594,7 @@ mod tests {
         let all = [
             Rule {
                 batch: Some(5 * MS),
-                ..rule(Some("SELECT a FROM t WHERE id = 7 -- any"), None)
+                ..rule(Some("SELECT a FROM s.t WHERE id = 7 -- any"), None)
             },
             Rule {
                 batch: Some(2 * MS),
@@ -618,16 +613,27 @@ mod tests {
             },
         ];
         let of = |user: &str| Rules::of(all.iter().filter(|rule| rule.is_of(user, "app")).cloned());
-        let told = |user: &str, normal: &str, names: &[&str]| {
-            let ruled = of(user).ruled(normal, Some(&reading(names, &[])));
+        let told = |user: &str, text: &str| {
+            let ruled = of(user).ruled(text, Some(&reading(text)));
             (ruled.batch, ruled.joins)
         };
-        let text = "select a FROM t WHERE id=$1;";
-        assert_eq!(told("bob", text, &["a", "t", "id"]), (Some(5 * MS), false));
-        assert_eq!(told("bob", text, &["a", "t", "s"]), (Some(5 * MS), true));
-        assert_eq!(told("bob", "SELECT b FROM s.t", &["b", "s", "t"]), (Some(2 * MS), true));
-        assert_eq!(told("bob", "SELECT b FROM u", &["b", "u"]), (None, false));
-        assert_eq!(told("ann", "SELECT b FROM u", &["b", "u"]), (Some(MS), false));
+        assert_eq!(told("bob", "select a FROM S.t WHERE id=$1;"), (Some(5 * MS), true));
+        assert_eq!(told("bob", "SELECT b FROM s.t"), (Some(2 * MS), true));
+        assert_eq!(
+            told("bob", "SELECT 1 FROM u WHERE x IN (SELECT b FROM a.s.\"t\" x)"),
+            (Some(2 * MS), true)
+        );
+        assert_eq!(told("bob", "UPDATE s.t SET a = 1"), (Some(2 * MS), true));
+        assert_eq!(told("bob", "INSERT INTO s.t VALUES (1)"), (Some(2 * MS), true));
+        for text in [
+            "SELECT b FROM t",
+            "SELECT s.t FROM u AS s",
+            "SELECT b AS t FROM s.u",
+            "SELECT b FROM s.\"T\"",
+        ] {
+            assert_eq!(told("bob", text), (None, false), "{text}");
+        }
+        assert_eq!(told("ann", "SELECT b FROM u"), (Some(MS), false));
         assert!(of("bob").join() && !Rules::default().join());
     }
 
@@ -643,7 +649,7 @@ mod tests {
             ..Rule::default()
         };
         for (all, is_allowed) in [(vec![secured()], true), (vec![secured(), ignoring], false)] {
-            let ruled = Rules::of(all.into_iter()).ruled("SELECT 1", Some(&reading(&[], &[])));
+            let ruled = Rules::of(all.into_iter()).ruled("SELECT 1", Some(&reading("SELECT 1")));
             assert_eq!(ruled.row_security, is_allowed);
             let depends_on: Vec<&str> = ruled.depends_on.iter().map(|table| &**table).collect();
             assert_eq!(depends_on, ["rates"], "without its schema");
@@ -684,8 +690,8 @@ mod tests {
             },
         ];
         let rules = Rules::of(all.iter().cloned());
-        for (names, times) in [(["t"], 3), (["u"], 1)] {
-            let ruled = rules.ruled("SELECT 1", Some(&reading(&names, &[])));
+        for (text, times) in [("SELECT 1 FROM t", 3), ("SELECT 1 FROM u", 1)] {
+            let ruled = rules.ruled(text, Some(&reading(text)));
             ruled.was_asked(times);
             ruled.was_batched();
             ruled.has_joined(2);

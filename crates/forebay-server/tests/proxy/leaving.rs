@@ -141,6 +141,14 @@ fn nobody_is_kept_for_how_a_text_looks() {
             "leaving_ascii",
             "ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
         ),
+        (
+            "leaving_mule",
+            "ENCODING 'MULE_INTERNAL' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+        ),
+        (
+            "leaving_windows",
+            "ENCODING 'WIN1252' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+        ),
     ] {
         let stage = Stage::encoded(database, "1", how);
         // What leaves something, and is called in letters that not every encoding has.
@@ -149,12 +157,32 @@ fn nobody_is_kept_for_how_a_text_looks() {
                 "CREATE FUNCTION leaves_\u{e9}() RETURNS text LANGUAGE sql AS 'SELECT set_config(''app.kept'', ''1'', false) /* \u{65e5} */'",
             );
         }
+        if database == "leaving_windows" {
+            // A letter that there is not, which the server takes all the same.
+            let who = [
+                ("user", "postgres"),
+                ("database", database),
+                ("client_encoding", "WIN1252"),
+            ];
+            let mut itself = Client::connect_with(postgres().address(), &who).expect("a session");
+            let makes = b"CREATE FUNCTION of_none() RETURNS int LANGUAGE sql AS 'SELECT 1 /* \x81 */'\0";
+            itself.send(&message(b'Q', makes));
+            itself.answer();
+        }
         let mut other = stage.client();
         let latin1 = |text: &str| {
             let bytes: Vec<u8> = text.chars().map(|letter| u8::try_from(letter).unwrap()).collect();
             message(b'Q', &[&bytes[..], &[0]].concat())
         };
-        for encoding in ["LATIN1", "UTF8"] {
+        // Nothing is converted from the one to the other.
+        let encodings = match database {
+            "leaving_mule" => &[][..],
+            "leaving_windows" => &["UTF8"],
+            _ => &["UTF8", "LATIN1"],
+        };
+        assert_eq!(other.ask("SELECT 1"), "1", "{database}");
+        assert!(!stage.is_kept(), "{database}");
+        for encoding in encodings {
             let mut one = stage.with(&[("client_encoding", encoding)]);
             for text in [
                 latin1("SELECT 'caf\u{e9}'"),
@@ -185,6 +213,37 @@ fn nobody_is_kept_for_how_a_text_looks() {
             assert_eq!(other.ask(LEFT), "1");
         }
     }
+}
+
+/// What the server may have taken for SQL by another setting, and what stands behind more than is counted, is kept in mind.
+#[test]
+fn who_has_set_what_nobody_knows_is_kept_whatever_is_refused_behind_it() {
+    let stage = Stage::of("leaving_refused", "2");
+    stage.straight().run(
+        "CREATE PROCEDURE sets(k text, v text) LANGUAGE plpgsql AS \
+         'BEGIN PERFORM set_config(k, v, false); COMMIT; RAISE syntax_error; END'",
+    );
+    let mut one = stage.client();
+    one.run("SET standard_conforming_strings = off");
+    assert_eq!(one.query("CALL sets('app.kept', 'it\\'s')").sqlstate(), "42601");
+    assert_eq!(one.ask(LEFT), "it's");
+    assert!(stage.is_kept());
+    drop(one);
+    until("the connection is closed", || !stage.is_kept());
+    let mut one = stage.client();
+    let sets = |value: usize| query(&format!("SELECT set_config('app.' || 'kept', '{value}', false)"));
+    let mut all: Vec<Vec<u8>> = (0..15).map(sets).collect();
+    all.extend([
+        query("RESET ALL"),
+        sets(15),
+        query("SELECT set_config('app.' || 'other', '1', false), 'open"),
+    ]);
+    one.send(&all.concat());
+    for _ in &all {
+        one.answer();
+    }
+    assert_eq!(one.ask(LEFT), "15");
+    assert!(stage.is_kept());
 }
 
 /// `RESET ALL` lets go of who has set what nobody knows, however it is asked, once it is done for good.

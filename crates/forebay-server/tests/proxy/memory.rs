@@ -151,14 +151,16 @@ fn a_function_that_is_called_as_a_harmless_one_is_known_by_what_it_does() {
         admin.run(sql);
     }
     const READ: &str = "/* ttl:3600 */ SELECT n FROM called.rows";
-    for call in ["log", "pg_log", "\"left\"", "by_another"] {
-        let call = match call {
-            "by_another" => "SELECT called.by_another()".to_owned(),
-            call => format!("SELECT called.{call}('x')"),
-        };
+    // Of a schema, and by the search_path alone.
+    let in_schema =
+        ["log('x')", "pg_log('x')", "\"left\"('x')", "by_another()"].map(|call| format!("SELECT called.{call}"));
+    let by_path = ["log('x')", "pg_log('x')", "by_another()"].map(|call| format!("SELECT {call}"));
+    let mut caller = at(address);
+    caller.run("SET search_path = called, pg_catalog");
+    for call in in_schema.iter().chain(&by_path) {
         for number in 0..6 {
             until_remembered(&mut client, &mut admin, READ, "SELECT n FROM called.rows");
-            client.run(&call);
+            caller.run(call);
             let now = server.ask(READ);
             assert_eq!(client.ask(READ), now, "{call} {number}");
         }
@@ -168,10 +170,10 @@ fn a_function_that_is_called_as_a_harmless_one_is_known_by_what_it_does() {
     let before = server.ask(READ);
     server.run("UPDATE called.rows SET n = n + 100");
     for call in [
-        "SELECT called.upper('x')",
-        "SELECT upper('x'), count(*) FROM called.rows",
+        "SELECT upper('x')",
+        "SELECT pg_catalog.upper('x'), count(*) FROM called.rows",
     ] {
-        client.run(call);
+        caller.run(call);
         assert_eq!(client.ask(READ), before, "{call}");
     }
     server.run("DROP SCHEMA called CASCADE");

@@ -881,3 +881,25 @@ fn who_asks_behind_a_position_joins_nobody_who_has_asked_before() {
         first.answer();
     }
 }
+
+/// What sessions begin with may be changed in a file, for all of them that there are.
+#[test]
+fn what_a_server_reads_of_its_configuration_makes_answers_old() {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    let stage = Stage::at(SERVER.get_or_init(|| started(&[])), "configured", "");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    server.run("CREATE TABLE days (id int PRIMARY KEY, day date)");
+    server.run("INSERT INTO days VALUES (1, '2020-03-04')");
+    const READ: &str = "/* ttl:3600 */ SELECT day FROM days WHERE id = 1";
+    for style in ["German", "SQL, DMY"] {
+        stage.until_remembered(&mut client, READ, "SELECT day FROM days");
+        server.run(&format!("ALTER SYSTEM SET datestyle = '{style}'"));
+        server.run("SELECT pg_reload_conf()");
+        until(style, || {
+            server.ask(READ) == if style == "German" { "04.03.2020" } else { "04/03/2020" }
+        });
+        let begun = Instant::now();
+        until(style, || client.ask(READ) == server.ask(READ));
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    }
+}
