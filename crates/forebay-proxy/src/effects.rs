@@ -700,6 +700,7 @@ impl Leaves {
     fn by(reached: Reached) -> Self {
         Self {
             named: reached.map(|named| named.into_iter().collect()),
+            is_broken: false,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::console::Command;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
-use crate::leaves::{Leaves, is_broken, may_prepare, may_take_back, resets_all};
+use crate::leaves::{Leaves, may_prepare, may_take_back, resets_all};
 use crate::plans::HangOn;
 use crate::pool::PoolMode;
 use crate::position;
@@ -163,9 +163,8 @@ impl State {
                     let place = server.replies.next_place();
                     self.suspect(&leaves, place);
                     // What is prepared by SQL may set others yet.
-                    self.is_broken = is_broken(text);
-                    if !self.unnamed.is_empty() && !self.has_prepared_by_sql && resets_all(text) {
-                        self.resets_all_at = Some(place);
+                    if self.unknown_settings.are_any() && !self.has_prepared_by_sql && resets_all(text) {
+                        self.unknown_settings.text_resets(place);
                     }
                     // What the server passes over is not answered, either.
                     if !server.replies.is_skipping() {
@@ -209,7 +208,7 @@ impl State {
                 self.watch_anything();
                 self.is_suspect = true;
                 if body.starts_with(&SET_CONFIG) {
-                    self.may_set_any(server.replies.next_place());
+                    self.unknown_settings.may_be_set(server.replies.next_place(), false);
                 }
                 // Of the user's own functions it may be any.
                 let suspects = self.pool.effects.suspects().filter(|_| !is_of_the_server(body));
@@ -320,7 +319,7 @@ impl State {
                     }
                     server.may_change_plans(upsetting.and_then(|upsetting| upsetting.changes_plans));
                     if upsetting.is_some_and(|upsetting| upsetting.resets_all) {
-                        self.executes_reset_at = Some(place);
+                        self.unknown_settings.execute_resets(place);
                     }
                     let upsets = sets_reading || upsetting.is_some_and(|upsetting| upsetting.is_of_prepared);
                     if upsets {
@@ -408,7 +407,6 @@ impl State {
         }
         if let Some(leaves) = statement.leaves() {
             self.suspect(leaves, server.replies.next_place());
-            self.is_broken = is_broken(text_of(statement.definition()));
             self.has_prepared_by_sql |= may_prepare(text_of(statement.definition()));
         }
         self.is_suspect |= (self.is_pinned || self.is_asking) && may_take_back(text_of(statement.definition()));
@@ -583,7 +581,7 @@ impl State {
                 portal: Bytes::copy_from_slice(portal),
                 is_of_prepared: statement.leaves().is_some() || statement.may_change_tables(),
                 resets_all: statement.leaves().is_some()
-                    && !self.unnamed.is_empty()
+                    && self.unknown_settings.are_any()
                     && !self.has_prepared_by_sql
                     && resets_all(text_of(statement.definition())),
                 sets_reading: set_off.is_some() || statement.may_set_reading(),

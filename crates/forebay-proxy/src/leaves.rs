@@ -11,6 +11,8 @@ use forebay_sql::{
 pub(crate) struct Leaves {
     /// Settings of the user's own that it names; none where it may set others.
     pub(crate) named: Option<Vec<String>>,
+    /// The server refuses it as a whole if it says that it is no SQL, before it does anything of it.
+    pub(crate) is_broken: bool,
 }
 
 impl Leaves {
@@ -18,9 +20,11 @@ impl Leaves {
     pub(crate) fn of(text: &[u8]) -> Option<Self> {
         // In other encodings what stands in quotes, and names, have other letters, and nothing else.
         let text = &*String::from_utf8_lossy(text);
+        let is_clear = |name: &String| !name.contains(char::REPLACEMENT_CHARACTER);
         may_leave_something(text).then(|| Self {
-            named: settings_named(text)
-                .filter(|named| !named.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER))),
+            named: settings_named(text).filter(|named| named.iter().all(is_clear)),
+            // Where it has a backslash it may be whole by another setting.
+            is_broken: !text.contains('\\') && is_unclosed(text),
         })
     }
 }
@@ -36,12 +40,6 @@ pub(crate) fn of_what_it_makes(text: &[u8]) -> Option<Vec<String>> {
         return None;
     }
     settings_named_in_what_it_makes(&String::from_utf8_lossy(text))
-}
-
-/// Whether the server refuses this text as a whole if it says that it is not SQL, before it does anything of it.
-pub(crate) fn is_broken(text: &[u8]) -> bool {
-    // Where it has a backslash it may be whole by another setting.
-    !text.contains(&b'\\') && is_unclosed(&String::from_utf8_lossy(text))
 }
 
 /// Whether nothing that was set is left behind this text.

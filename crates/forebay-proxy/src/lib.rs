@@ -59,6 +59,7 @@ mod settings;
 mod sharing;
 mod state;
 mod statements;
+mod unknown_settings;
 mod upstream;
 mod watching;
 mod welcome;

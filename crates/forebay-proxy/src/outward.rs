@@ -82,7 +82,8 @@ impl State {
             let is_visible = reply.is_visible;
             let mut copying = Failed::Nothing;
             if frame.tag == b'C' && is_visible {
-                self.done_at = Some(reply.place);
+                let resets = bytes[HEADER_BYTES..here] == *b"RESET\0";
+                self.unknown_settings.is_done(reply.place, resets);
                 self.numbers.ended(&bytes[HEADER_BYTES..here]);
                 self.watch.is_of_all_databases |= effects::is_of_all_databases(&bytes[HEADER_BYTES..here]);
                 self.has_done();
@@ -93,8 +94,8 @@ impl State {
                     if is_visible {
                         self.first_answered.get_or_insert_with(Instant::now);
                     }
-                    self.may_have_reset_all(server);
                     if server.status == b'I' {
+                        self.unknown_settings.are_as_they_are();
                         self.tell_changes();
                         self.has_done();
                         // What is sent already is of the next one.
@@ -148,7 +149,8 @@ impl State {
                 b'E' => {
                     self.numbers.failed();
                     let is_no_sql = frames::field(&bytes[HEADER_BYTES..here], b'C') == Some(SYNTAX_ERROR);
-                    self.has_failed(reply.place, is_no_sql, server);
+                    let is_awaited = |place| server.replies.is_awaited(place);
+                    self.unknown_settings.have_failed(reply.place, is_no_sql, is_awaited);
                     let is_unknown = |body| frames::field(body, b'C') == Some(b"26000");
                     let (body, name, is_changed) = match &reply.failed {
                         Some(Note::Changed { name, .. }) if is_unknown(&bytes[HEADER_BYTES..here]) => {
@@ -186,16 +188,10 @@ impl State {
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DISCARD ALL\0" => {
                     self.discarded(server);
                     server.is_used_up |= std::mem::take(&mut self.is_pinned);
-                    self.has_reset_all(reply.place);
+                    self.unknown_settings.are_reset(reply.place);
                 }
                 // To a savepoint, perhaps.
-                b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"ROLLBACK\0" => self.has_reset_at = None,
-                b'C' if is_visible
-                    && bytes[HEADER_BYTES..here] == *b"RESET\0"
-                    && self.executes_reset_at == Some(reply.place) =>
-                {
-                    self.has_reset_at = Some(reply.place);
-                }
+                b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"ROLLBACK\0" => self.unknown_settings.are_undone(),
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DEALLOCATE ALL\0" => self.discarded(server),
                 // The next one may have begun.
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"COMMIT\0" => self.tell_changes(),
@@ -259,9 +255,11 @@ impl State {
                 Some(Note::Queried { place, deallocated, .. }) => {
                     let at = (self.lease, place);
                     self.names.decided(&[], at);
-                    if self.resets_all_at == Some(place) && !reply.had_error {
-                        self.has_reset_at = Some(place);
-                        self.may_have_reset_all(server);
+                    if !reply.had_error {
+                        self.unknown_settings.text_is_done(place);
+                        if server.status == b'I' {
+                            self.unknown_settings.are_as_they_are();
+                        }
                     }
                     match deallocated {
                         Some((name, before)) if reply.had_error => self.names.undo(name, at, before),

@@ -272,6 +272,7 @@ mod tests {
         let with = |named: Option<&[&str]>| {
             HangOn::changed_with(&Leaves {
                 named: named.map(|named| named.iter().map(|name| (*name).to_owned()).collect()),
+                is_broken: false,
             })
         };
         assert_eq!(with(None), HangOn::Anything);

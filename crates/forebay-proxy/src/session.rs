@@ -48,6 +48,7 @@ use crate::sharing::plan::Kind;
 use crate::sharing::recourse::Got;
 use crate::state::{IDLE_TIMEOUT, State};
 use crate::statements::Names;
+use crate::unknown_settings::UnknownSettings;
 use crate::upstream::Upstream;
 
 /// What a server is at is cancelled when its client is told to go, and the answer waited for so long,
@@ -197,13 +198,7 @@ impl Session {
             told,
             is_suspect: false,
             named: BTreeSet::new(),
-            unnamed: Vec::new(),
-            is_crowded: false,
-            is_broken: false,
-            resets_all_at: None,
-            executes_reset_at: None,
-            has_reset_at: None,
-            done_at: None,
+            unknown_settings: UnknownSettings::default(),
             is_asking: false,
             is_for_memory: false,
             leftovers: Leftovers::default(),

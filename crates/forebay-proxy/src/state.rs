@@ -29,6 +29,7 @@ use crate::server::{Note, Server};
 use crate::settings::{CLIENT_ENCODING, ROLE, Settings};
 use crate::sharing::company::Company;
 use crate::statements::{Described, Named, Names, Prepared, Shape, Statement};
+use crate::unknown_settings::UnknownSettings;
 use crate::welcome::Reported;
 
 /// What is left is asked again so often, where the asking was cancelled.
@@ -36,9 +37,6 @@ const IN_VAIN_MAX: usize = 3;
 
 /// What calls functions is asked so often again, where something of it is locked and nothing is known of before.
 const CALLERS_REFUSED_MAX: usize = 5;
-
-/// So many places are kept where something of unknown name may have been set, and of more the last.
-const UNNAMED_MAX: usize = 16;
 
 /// The setting that ends a session which asks nothing for so long.
 pub(crate) const IDLE_TIMEOUT: &str = "idle_session_timeout";
@@ -101,20 +99,8 @@ pub(crate) struct State {
     pub(crate) is_suspect: bool,
     /// Settings of the user's own that the client has named.
     pub(crate) named: BTreeSet<String>,
-    /// Where it was asked what may have set others.
-    pub(crate) unnamed: Vec<u64>,
-    /// There are more of these than [are kept](UNNAMED_MAX).
-    pub(crate) is_crowded: bool,
-    /// What was asked there last is no SQL, as far as can be told.
-    pub(crate) is_broken: bool,
-    /// Where it was asked last that all be reset.
-    pub(crate) resets_all_at: Option<u64>,
-    /// The same, by the extended protocol.
-    pub(crate) executes_reset_at: Option<u64>,
-    /// Where that was done, in a transaction that is not over.
-    pub(crate) has_reset_at: Option<u64>,
-    /// Where something was done last.
-    pub(crate) done_at: Option<u64>,
+    /// Others, whose names nobody knows.
+    pub(crate) unknown_settings: UnknownSettings,
     /// What is left was asked, and the answer is coming.
     pub(crate) is_asking: bool,
     /// What the client asks next waits for that, as memory may have the answer.
@@ -209,10 +195,7 @@ impl State {
         self.has_taken = false;
         self.has_prepared_by_sql = false;
         self.upsetting_at = None;
-        self.resets_all_at = None;
-        self.executes_reset_at = None;
-        self.has_reset_at = None;
-        self.done_at = None;
+        self.unknown_settings.begins();
         self.deallocating.clear();
         self.upsetting.clear();
         self.bound.clear();
@@ -331,37 +314,8 @@ impl State {
         self.is_suspect = true;
         match &leaves.named {
             Some(named) => self.named.extend(named.iter().map(|name| name.to_ascii_lowercase())),
-            None => self.may_set_any(place),
+            None => self.unknown_settings.may_be_set(place, leaves.is_broken),
         }
-    }
-
-    /// What is asked at this place may set something whose name is not known.
-    pub(crate) fn may_set_any(&mut self, place: u64) {
-        if self.unnamed.last() == Some(&place) {
-            return;
-        }
-        self.is_broken = false;
-        self.unnamed.push(place);
-        if self.unnamed.len() > UNNAMED_MAX {
-            // The last stands for both from now on.
-            self.unnamed.swap_remove(UNNAMED_MAX - 1);
-            self.is_crowded = true;
-        }
-    }
-
-    /// What was asked at this place has failed, and what stands behind it is passed over. `is_no_sql`: the server says that it is no SQL, which it does before it does
-    /// anything of it where [it is broken](Self::is_broken).
-    pub(crate) fn has_failed(&mut self, place: u64, is_no_sql: bool, server: &Server) {
-        self.has_reset_at = None;
-        if self.is_crowded {
-            return;
-        }
-        let is_nothing_done = is_no_sql && self.is_broken && self.done_at != Some(place);
-        self.unnamed.retain(|asked| match asked.cmp(&place) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => !is_nothing_done,
-            std::cmp::Ordering::Greater => server.replies.is_awaited(*asked),
-        });
     }
 
     /// What is asked makes functions, if it does: they may be called before anybody looks at them.
@@ -370,21 +324,6 @@ impl State {
             self.pool.effects.makes(&named);
             self.named.extend(named.iter().map(|name| name.to_ascii_lowercase()));
         }
-    }
-
-    /// Where all was reset, that is done where no transaction is open that may be undone.
-    pub(crate) fn may_have_reset_all(&mut self, server: &Server) {
-        if server.status == b'I'
-            && let Some(place) = self.has_reset_at.take()
-        {
-            self.has_reset_all(place);
-        }
-    }
-
-    /// Whatever was set before what was asked at this place is set no more.
-    pub(crate) fn has_reset_all(&mut self, place: u64) {
-        self.unnamed.retain(|asked| *asked > place);
-        self.is_crowded &= !self.unnamed.is_empty();
     }
 
     /// Whether what the name stands for is not known before the server has answered.
@@ -562,7 +501,7 @@ impl State {
             left.pins.push("what cannot be asked".to_owned());
         }
         self.asked_in_vain = 0;
-        if !self.unnamed.is_empty() {
+        if self.unknown_settings.are_any() {
             left.pins.push("settings of unknown names".to_owned());
         }
         // By it the server would end whoever has the connection next.
