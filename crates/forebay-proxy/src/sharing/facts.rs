@@ -2,7 +2,7 @@
 //!
 //! Promises: nothing is the matter only if all relations of these names, in whatever schema, are ordinary logged tables without row security
 //! and rules, of types that are PostgreSQL's own or enums; no function of the user's has one of the names, none that is
-//! volatile or is called and not [reviewed](super::reviewed); no operator and no cast of the user's could be meant. Of the table that a
+//! volatile or is called and not [reviewed](super::reviewed); no operator and no cast of the user's could be meant, of enums and rows neither. Of the table that a
 //! statement changes also: no trigger of the user's, no foreign key that changes another table with it, nothing that is looked at only
 //! when the transaction ends, no expression that calls what is not reviewed. Whose name stands for something else as well is refused for it.
 //! A change of which nothing is the matter but row security, by policies that call nothing that is not reviewed, goes [apart](Found::Apart).
@@ -25,6 +25,9 @@ use crate::settings::quoted_text;
 const OPERATORS: [&str; 14] = [
     "=", "<>", "<", "<=", ">", ">=", "~~", "!~~", "~~*", "!~~*", "~", "!~", "~*", "||",
 ];
+
+/// Types of the user's that values may be of which are remembered: enums, rows, and arrays of them.
+const OF_USERS: &str = "pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem WHERE t.oid >= 16384 AND (t.typtype IN ('e', 'c') OR e.typtype IN ('e', 'c'))";
 
 /// What tells whether anything of a table has changed: the writers of all rows that the catalog has of it. A number that comes later is
 /// greater, so that no change makes up for another.
@@ -130,9 +133,10 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
          UNION SELECT h.inhrelid FROM pg_inherits h JOIN parts ON parts.oid = h.inhparent) \
          SELECT c.relname FROM parts JOIN pg_class c ON c.oid = parts.oid WHERE NOT c.relname = ANY({names})) part \
          UNION ALL SELECT 'the operator ' || o.oprname, '' FROM pg_operator o WHERE o.oid >= 16384 AND o.oprname = ANY({operators}) \
-         AND o.oprleft < 16384 AND o.oprright < 16384 \
-         UNION ALL SELECT 'a cast to ' || format_type(c.casttarget, NULL), '' FROM pg_cast c WHERE c.oid >= 16384 AND c.castsource < 16384 \
-         AND (c.casttarget < 16384 OR c.castcontext = 'i')"
+         AND (o.oprleft < 16384 AND o.oprright < 16384 OR EXISTS (SELECT FROM {OF_USERS} AND t.oid IN (o.oprleft, o.oprright))) \
+         UNION ALL SELECT 'a cast to ' || format_type(c.casttarget, NULL), '' FROM pg_cast c WHERE c.oid >= 16384 \
+         AND (c.castsource < 16384 AND (c.casttarget < 16384 OR c.castcontext = 'i') \
+         OR c.castfunc <> 0 AND EXISTS (SELECT FROM {OF_USERS} AND t.oid IN (c.castsource, c.casttarget)))"
     );
     if let Some(name) = restricted_to {
         let name = quoted_text(name);

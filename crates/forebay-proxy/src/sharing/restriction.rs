@@ -118,6 +118,9 @@ pub(crate) fn rows(restricted: &Restricted, key: &Key, given: &Given<'_>) -> Opt
     (0..count).map(row).collect()
 }
 
+/// Types of keys in whose arrays NULL is nothing else: `int8`, `int2`, `int4`, `uuid`.
+const NO_TEXTS: [u32; 4] = [20, 21, 23, 2950];
+
 /// What is in an array of this form, of which NULL is nothing; none where that is not certain.
 fn elements<'a>(of: u32, cast: Option<u32>, is_binary: bool, array: &'a [u8]) -> Option<Vec<Value<'a>>> {
     let value = |given, bytes| Value::Bound {
@@ -135,7 +138,9 @@ fn elements<'a>(of: u32, cast: Option<u32>, is_binary: bool, array: &'a [u8]) ->
             return None;
         }
         let all = inside.split(',').filter(|_| !inside.is_empty());
-        let all = all.filter(|element| !element.eq_ignore_ascii_case("null"));
+        // Of texts it is one, where `array_nulls` is off.
+        let has_nulls = NO_TEXTS.contains(&of);
+        let all = all.filter(|element| !(has_nulls && element.eq_ignore_ascii_case("null")));
         return all
             .map(|element| (!element.is_empty()).then(|| value(of, element.as_bytes())))
             .collect();
@@ -257,6 +262,10 @@ mod tests {
 
     #[test]
     fn the_rows_of_an_array_are_told_by_what_is_in_it() {
+        let count = |of| elements(of, None, false, b"{NULL,a}").map(|values| values.len());
+        assert_eq!(count(23), Some(1));
+        // By `array_nulls = off` it is a text like others.
+        assert_eq!((count(25), count(1043), count(0)), (Some(2), Some(2), Some(2)));
         let key = Key::parse("23 id").unwrap();
         let told = |of, cast, is_binary, array: &[u8]| {
             let values = elements(element_of(of)?, cast, is_binary, array)?;

@@ -358,6 +358,69 @@ fn under_row_security_answers_are_remembered_by_rule_and_hang_on_what_policies_r
     );
 }
 
+/// Enums and rows may be compared, added and cast by functions of the user's, of which nothing is known.
+#[test]
+fn what_operators_and_casts_of_enums_and_rows_read_is_not_known() {
+    let stage = stage("enums", "invalidate = \"own\"\n");
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE rates (n int)",
+        "INSERT INTO rates VALUES (100)",
+        "CREATE TABLE moods (id int PRIMARY KEY, mood mood, moods mood[])",
+        "INSERT INTO moods VALUES (1, 'glad', '{sad}')",
+    ] {
+        server.run(sql);
+    }
+    // What is asked of enums is remembered, as long as there is nothing of that.
+    let plain = "SELECT mood FROM moods WHERE id = 1";
+    // Of a text up to its first literal.
+    let begins = |text: &str| text.split('1').next().unwrap_or_default().to_owned();
+    stage.until_remembered(&mut client, &format!("/* ttl:3600 */ {plain}"), &begins(plain));
+    for sql in [
+        "CREATE FUNCTION rate() RETURNS int STABLE LANGUAGE sql AS 'SELECT n FROM public.rates'",
+        "CREATE FUNCTION of_mood(mood, int) RETURNS int STABLE LANGUAGE sql AS 'SELECT public.rate() + $2'",
+        "CREATE FUNCTION of_moods(mood[], int) RETURNS int STABLE LANGUAGE sql AS 'SELECT public.rate() + $2'",
+        "CREATE FUNCTION of_row(moods, int) RETURNS int STABLE LANGUAGE sql AS 'SELECT public.rate() + $2'",
+        "CREATE FUNCTION negated(mood) RETURNS int STABLE LANGUAGE sql AS 'SELECT - public.rate()'",
+        "CREATE OPERATOR + (LEFTARG = mood, RIGHTARG = int, FUNCTION = of_mood)",
+        "CREATE OPERATOR + (LEFTARG = mood[], RIGHTARG = int, FUNCTION = of_moods)",
+        "CREATE OPERATOR + (LEFTARG = moods, RIGHTARG = int, FUNCTION = of_row)",
+        "CREATE OPERATOR @@@ (RIGHTARG = mood, FUNCTION = negated)",
+    ] {
+        stage.client().run(sql);
+    }
+    let mut number = 100;
+    let mut never = |reads: &[&str]| {
+        for read in reads {
+            let hinted = format!("/* ttl:3600 */ {read}");
+            for _ in 0..8 {
+                number += 1;
+                server.run(&format!("UPDATE rates SET n = {number}"));
+                assert_eq!(client.ask(&hinted), server.ask(&hinted), "{read}");
+            }
+            let (count, why) = stage.remembered(&begins(read));
+            assert!(count == 0 && why.is_some(), "{read}: {why:?}");
+        }
+    };
+    never(&[
+        "SELECT mood + 1 FROM moods WHERE id = 1",
+        "SELECT moods + 1 FROM moods m WHERE id = 1",
+        "SELECT m + 1 FROM moods m WHERE id = 1",
+        "SELECT @@@ mood FROM moods WHERE id = 1",
+    ]);
+    for sql in [
+        "CREATE FUNCTION mood_number(mood) RETURNS int STABLE LANGUAGE sql AS 'SELECT public.rate()'",
+        "CREATE CAST (mood AS int) WITH FUNCTION mood_number(mood)",
+    ] {
+        stage.client().run(sql);
+    }
+    never(&[
+        "SELECT mood::int FROM moods WHERE id = 1",
+        "SELECT CAST(mood AS integer) FROM moods",
+    ]);
+}
+
 /// What a rule says that functions read is what is there of that name: a table with its parts, or a view with what it reads.
 #[test]
 fn what_a_rule_depends_on_is_told_with_its_parts_and_missed_where_it_is_not_there() {
