@@ -21,18 +21,19 @@ use parking_lot::Mutex;
 use crate::frames;
 use crate::leaves::Leaves;
 use crate::plans::{Grounds, HangOn};
-use crate::settings::quoted_text;
+use crate::settings::{AT_ONCE, quoted_text};
 
 /// What was made elsewhere is seen so much later at the latest.
 const SEEN_FOR: Duration = Duration::from_secs(60);
 /// After a look that failed the next comes so soon.
 const FAILED_FOR: Duration = Duration::from_secs(1);
+/// So many settings are kept that functions may set which are not committed.
+const MADE_MAX: usize = 1000;
 /// What roles were changed to elsewhere is seen so much later at the latest, where there is row security.
 const ROLES_SEEN_FOR: Duration = Duration::from_secs(1);
 
-/// Before what is asked of the catalog: at once, and in the database's own encoding, from which nothing is converted: what cannot be would have the rest refused.
+/// Before what is asked of the catalog: in the database's own encoding, from which nothing is converted: what cannot be would have the rest refused.
 const AS_IT_IS: &str = "\
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE; \
 SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
 SELECT NULL, NULL, set_config('client_encoding', getdatabaseencoding(), true); ";
 
@@ -50,7 +51,7 @@ FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND 
 pub(crate) static ASK_SOURCES: LazyLock<String> = LazyLock::new(|| {
     let names: Vec<String> = leaving_by_name().iter().map(|name| quoted_text(name)).collect();
     format!(
-        "{AS_IT_IS}{ASK_FUNCTIONS} UNION ALL SELECT '{DIRECT}', NULL, '' FROM (SELECT ':funcid (' || string_agg(CAST(oid AS text), '|') || ') ' AS called FROM pg_proc \
+        "{AT_ONCE}{AS_IT_IS}{ASK_FUNCTIONS} UNION ALL SELECT '{DIRECT}', NULL, '' FROM (SELECT ':funcid (' || string_agg(CAST(oid AS text), '|') || ') ' AS called FROM pg_proc \
          WHERE oid < 16384 AND proname = ANY(CAST(ARRAY[{}] AS name[]))) own \
          WHERE EXISTS (SELECT FROM pg_rewrite WHERE oid >= 16384 AND CAST(ev_action AS text) ~ called) \
          OR EXISTS (SELECT FROM pg_attrdef WHERE adrelid >= 16384 AND CAST(adbin AS text) ~ called) \
@@ -77,10 +78,10 @@ FROM pg_roles), (SELECT string_agg(CAST(members AS text), ',' ORDER BY CAST(memb
 
 /// Asks for that alone.
 pub(crate) static ASK_ROLES: LazyLock<String> =
-    LazyLock::new(|| format!("{AS_IT_IS}SELECT '{ROLES}', NULL, {WHAT_ROLES_ARE}"));
+    LazyLock::new(|| format!("{AT_ONCE}{AS_IT_IS}SELECT '{ROLES}', NULL, {WHAT_ROLES_ARE}"));
 
 /// Asks for all that may call them. It takes a while where there is much of it, and is asked only where a function leaves something.
-pub(crate) static ASK_CALLERS: LazyLock<String> = LazyLock::new(|| AS_IT_IS.to_owned() + CALLERS);
+pub(crate) static ASK_CALLERS: LazyLock<String> = LazyLock::new(|| [AT_ONCE, AS_IT_IS, CALLERS].concat());
 const CALLERS: &str = "\
 SELECT 'reads', p.proname, concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn) \
 FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE p.oid >= 16384 \
@@ -296,8 +297,11 @@ impl Effects {
         if changes_functions(tag) || seen.suspects.has_source || is_secured_now {
             seen.until = None;
         }
-        let made = std::mem::take(&mut *self.made.lock());
-        if changes_functions(tag) && !made.is_empty() {
+        let made = match changes_functions(tag) {
+            true => std::mem::take(&mut *self.made.lock()),
+            false => BTreeSet::new(),
+        };
+        if !made.is_empty() {
             // Who is inside of a transaction may call it before anybody looks.
             let mut by_any = seen.suspects.by_any.clone();
             merge(&mut by_any, Some(&Some(made)));
@@ -329,7 +333,10 @@ impl Effects {
 
     /// Somebody makes functions that may set these settings of the user's own.
     pub(crate) fn makes(&self, named: &[String]) {
-        self.made.lock().extend(named.iter().cloned());
+        let mut made = self.made.lock();
+        // What is never committed is not kept without an end.
+        let room = MADE_MAX.saturating_sub(made.len());
+        made.extend(named.iter().take(room).cloned());
     }
 
     /// The database may be another one from now on.
@@ -832,6 +839,62 @@ mod tests {
         ] {
             assert_eq!(leaves(&suspects, text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_made_may_be_set_by_any_text_until_the_next_look() {
+        let effects = Effects::default();
+        let rows = || Some(vec![row("body", "plain", "select 1")]);
+        effects.learn(rows(), false);
+        effects.makes(&["app.made".to_owned()]);
+        effects.has_changed(b"CREATE TABLE\0");
+        assert!(effects.suspects().is_none(), "it is not there yet");
+        effects.has_changed(b"CREATE FUNCTION\0");
+        let suspects = effects.suspects().expect("it may be called");
+        assert_eq!(leaves(&suspects, "select 1"), Some(Some(vec!["app.made".to_owned()])));
+        effects.learn(rows(), false);
+        assert!(effects.suspects().is_none(), "it was looked at");
+        let many: Vec<String> = (0..2 * MADE_MAX).map(|number| format!("app.n{number}")).collect();
+        many.iter().for_each(|name| effects.makes(std::slice::from_ref(name)));
+        assert_eq!(effects.made.lock().len(), MADE_MAX);
+    }
+
+    #[test]
+    fn what_is_locked_is_taken_for_what_it_was() {
+        let sets = || row("body", "sets", "select set_config('app.by', '1', false)");
+        let calls = || row("reads", "seen", "SELECT sets()");
+        let effects = Effects::default();
+        assert!(!effects.knows_callers());
+        effects.learn(Some(vec![sets(), calls()]), false);
+        assert!(effects.knows_callers());
+        let more = || row("body", "more", "select 1");
+        effects.learn(Some(vec![sets(), more()]), true);
+        let suspects = effects.suspects().expect("a function leaves something");
+        assert_eq!(
+            leaves(&suspects, "select * from seen"),
+            Some(Some(vec!["app.by".to_owned()]))
+        );
+        assert_eq!(leaves(&suspects, "select 1"), None);
+        let nothing_known = Effects::default();
+        nothing_known.learn(Some(vec![sets()]), true);
+        let suspects = nothing_known.suspects().expect("nothing is known");
+        assert_eq!(leaves(&suspects, "select 1"), Some(None));
+    }
+
+    #[test]
+    fn who_writes_is_told_by_what_he_says_and_calls() {
+        let rows = [
+            row("body", "log", "insert into t values (1)"),
+            row("body", "around", "select log()"),
+            row("body", "dynamic", "begin execute x; end"),
+            row("body", "plain", "select upper($1)"),
+            row("library", "trgm", "$libdir/pg_trgm"),
+            row("library", "other", "$libdir/other"),
+            row("opaque", "py", "return 1"),
+        ];
+        let mut told: Vec<String> = writers(&rows).into_iter().collect();
+        told.sort();
+        assert_eq!(told, ["around", "dynamic", "log", "other", "py"]);
     }
 
     #[test]

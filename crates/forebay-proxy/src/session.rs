@@ -216,6 +216,7 @@ impl Session {
             learnt: None,
             knows_functions: false,
             callers_refused: 0,
+            are_callers_refused: false,
             learns_roles: false,
             changed: Vec::new(),
             passing_in: 0,

@@ -123,6 +123,8 @@ pub(crate) struct State {
     pub(crate) knows_functions: bool,
     /// How often what calls them was refused.
     pub(crate) callers_refused: usize,
+    /// It was the last time.
+    pub(crate) are_callers_refused: bool,
     /// Only what roles are was asked.
     pub(crate) learns_roles: bool,
     /// Tags of commands of this transaction that change what of the database's own leaves something.
@@ -209,6 +211,7 @@ impl State {
             self.learnt = Some(Vec::new());
             self.knows_functions = false;
             self.callers_refused = 0;
+            self.are_callers_refused = false;
             self.learns_roles = due == Due::Roles;
             let asked = if self.learns_roles {
                 &effects::ASK_ROLES
@@ -541,13 +544,12 @@ impl State {
             server.ask(&effects::ASK_CALLERS, Note::Effects);
             return;
         }
-        if self.callers_refused > 0 && self.callers_refused <= CALLERS_REFUSED_MAX && !self.pool.effects.knows_callers()
-        {
+        let asks_again = std::mem::take(&mut self.are_callers_refused);
+        if asks_again && self.callers_refused <= CALLERS_REFUSED_MAX && !self.pool.effects.knows_callers() {
             server.ask(&effects::ASK_CALLERS, Note::Effects);
             return;
         }
         self.is_learning = false;
-        let asks_again = std::mem::take(&mut self.callers_refused) > 0;
         let learnt = self.learnt.take();
         // Of another database, perhaps, if the way there has changed meanwhile: the next who comes asks again.
         if self.pool.is_of_now(server) {
@@ -573,6 +575,7 @@ impl State {
             Some(learnt) if self.knows_functions => {
                 learnt.retain(|row| !row.is_of_a_caller());
                 self.callers_refused += 1;
+                self.are_callers_refused = true;
             }
             learnt => *learnt = None,
         }

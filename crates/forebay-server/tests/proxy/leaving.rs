@@ -419,3 +419,38 @@ fn nobody_is_kept_for_what_is_locked() {
         assert_eq!(client.ask(LEFT), "");
     }
 }
+
+/// Where nothing is known of before, what is locked is asked about again, and known once it is not locked any more.
+#[test]
+fn what_was_locked_at_first_is_known_once_it_is_not() {
+    let server: Postgres = started();
+    let (mut itself, mut looks) = (straight(&server), straight(&server));
+    itself.run(
+        "CREATE TABLE locked (n int); CREATE VIEW of_locked AS SELECT n FROM locked; \
+         CREATE FUNCTION sets() RETURNS text LANGUAGE sql AS 'SELECT set_config(''app.kept'', ''1'', false)'; \
+         CREATE VIEW of_sets AS SELECT sets()",
+    );
+    itself.run("BEGIN; ALTER TABLE locked ADD m int");
+    let proxy = proxy(&server, &["--max-server-connections", "1"]);
+    let mut one = at(proxy.address());
+    one.send(&query("SELECT * FROM of_sets"));
+    let mut asked_at = || {
+        let rows = looks
+            .query("SELECT query_start::text FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            .rows();
+        rows.first().map(|row| row[0].clone())
+    };
+    let mut first = None;
+    until("it waits for the lock", || {
+        first = asked_at();
+        first.is_some()
+    });
+    until("it is refused, and asked again", || {
+        asked_at().is_some_and(|next| Some(&next) != first.as_ref())
+    });
+    itself.run("COMMIT");
+    assert_eq!(one.answer().value().as_deref(), Some("1"));
+    let mut other = at(proxy.address());
+    assert_eq!(other.ask(LEFT), "");
+    assert_eq!(one.ask(LEFT), "1");
+}
