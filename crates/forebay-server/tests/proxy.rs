@@ -57,6 +57,8 @@ mod metrics;
 mod neighbours;
 #[path = "proxy/options.rs"]
 mod options;
+#[path = "proxy/outdated.rs"]
+mod outdated;
 #[path = "proxy/plans.rs"]
 mod plans;
 #[path = "proxy/preparing.rs"]

@@ -3,8 +3,8 @@
 //! Promises: a statement is [shared](Plan::may_share) only once the catalog has been asked about it, within [`SEEN_FOR`] and since the last
 //! change of a table through the proxy, and once it was seen to answer quickly by itself. Knows no connection.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use forebay_sql::{Effect, Hints, NotShown, Restricted, Touches, literals, restricted, touches, without_literals};
@@ -13,11 +13,12 @@ use parking_lot::Mutex;
 use super::bound::Bound;
 use super::facts::Found;
 use super::followed::Needs;
-use super::pace::HELD_UP;
+use super::observed::{Observed, milliseconds, now_ms};
 use super::restriction::{self, Given};
 use super::reviewed::{is_of_the_catalog, is_of_the_time, is_of_the_version, unsteady};
 use super::rules::{ANSWER_BYTES_MAX, Ruled, Rules, TableName};
 use super::shape::Shape;
+use super::tally::{Counted, Tally};
 use super::together::{self, Together};
 use crate::effects::Effects;
 use crate::figures::{Counting, Top};
@@ -29,15 +30,6 @@ use crate::memory::key::Key;
 const SEEN_FOR: Duration = Duration::from_secs(60);
 /// Where it could not be asked, it is asked again after so long.
 const FAILED_FOR: Duration = Duration::from_secs(1);
-/// So many times as long as usual is unusual.
-const UNUSUAL: u32 = 8;
-/// So many slow answers in a row, and a statement is not quick any more.
-const SLOW_MAX: u64 = 16;
-/// A statement that held its company up travels alone for so long, and twice as long each time again.
-const BANNED_FOR: Duration = Duration::from_secs(10);
-const BANNED_FOR_MAX: Duration = Duration::from_secs(600);
-/// What a trip is divided into.
-const TRIP_PARTS: u64 = 1 << 20;
 /// So many characters of a text are shown.
 const SHOWN_CHARS_MAX: usize = 200;
 
@@ -80,19 +72,13 @@ pub(crate) struct Plan {
     asked_at: AtomicU64,
     /// What tells the catalog's rows of then from others; 0: nothing is known.
     rows_hash: AtomicU64,
-    is_quick: AtomicBool,
-    slow: AtomicU64,
-    /// Its answers alone were of no more bytes, of late.
-    answer_bytes: AtomicU64,
-    /// How long it takes alone, of late, in nanoseconds.
-    usual_ns: AtomicU64,
+    /// How it was seen to answer.
+    observed: Observed,
     /// How many of it are asked together for memory.
     together: Mutex<Together>,
     /// Somebody has said how old its answer may be.
     has_windows: AtomicBool,
-    banned_until_ms: AtomicU64,
-    bans: AtomicU64,
-    counts: Counts,
+    tally: Tally,
     /// Of all that are shown like it.
     counting: Arc<Counting>,
 }
@@ -107,40 +93,6 @@ struct Many {
     literals: Vec<Box<str>>,
     /// A text of this form is known to have none for many.
     is_vain: AtomicBool,
-}
-
-/// How often it was answered: each time is counted once, as alone, shared or joined.
-#[derive(Debug, Default)]
-struct Counts {
-    alone: AtomicU64,
-    shared: AtomicU64,
-    jointly: AtomicU64,
-    joined: AtomicU64,
-    remembered: AtomicU64,
-    trip_parts: AtomicU64,
-}
-
-/// How often it was answered until now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counted {
-    /// By itself, also where others had that answer.
-    pub(crate) alone: u64,
-    /// On a trip.
-    pub(crate) shared: u64,
-    /// Of these, as one query with others.
-    pub(crate) jointly: u64,
-    /// Its client had the answer to what another one had asked.
-    pub(crate) joined: u64,
-    /// Its client had an answer that was remembered.
-    pub(crate) remembered: u64,
-    /// On how many trips it was shared.
-    pub(crate) trips: u64,
-}
-
-impl Counted {
-    pub(crate) fn total(&self) -> u64 {
-        self.alone + self.shared + self.joined + self.remembered
-    }
 }
 
 #[derive(Debug, Default)]
@@ -193,16 +145,6 @@ fn of_the_catalog(touches: &Touches) -> Option<String> {
     })
 }
 
-/// Milliseconds since the first look, from 1 on.
-fn now_ms() -> u64 {
-    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
-    1 + u64::try_from(FIRST.elapsed().as_millis()).unwrap_or(u64::MAX - 1)
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Plan {
     /// Of this text, and of what these rules say of it.
     pub(crate) fn of(text: &str, rules: &Rules) -> Self {
@@ -239,15 +181,10 @@ impl Plan {
             is_asked: AtomicBool::new(false),
             asked_at: AtomicU64::new(0),
             rows_hash: AtomicU64::new(0),
-            is_quick: AtomicBool::new(false),
-            slow: AtomicU64::new(0),
-            answer_bytes: AtomicU64::new(0),
-            usual_ns: AtomicU64::new(0),
+            observed: Observed::default(),
             together: Mutex::default(),
             has_windows: AtomicBool::new(false),
-            banned_until_ms: AtomicU64::new(0),
-            bans: AtomicU64::new(0),
-            counts: Counts::default(),
+            tally: Tally::default(),
             counting: Arc::default(),
         };
         let shape = plan.is_steady().then(|| Shape::of(text)).flatten();
@@ -432,7 +369,7 @@ impl Plan {
 
     /// Whether it may travel in company now; `keeps_numbers`: somebody may ask for the last numbers that were drawn.
     pub(crate) fn may_share(&self, keeps_numbers: bool) -> bool {
-        self.is_quick.load(Ordering::Relaxed) && !self.is_banned() && self.may_be_carried(keeps_numbers)
+        self.observed.is_quick() && !self.observed.is_banned() && self.may_be_carried(keeps_numbers)
     }
 
     /// Whether somebody else may carry it, if not in company.
@@ -454,7 +391,7 @@ impl Plan {
         {
             return None;
         }
-        if self.answer_bytes.load(Ordering::Relaxed) > self.remembered_bytes_max() {
+        if self.observed.answer_bytes() > self.remembered_bytes_max() {
             return None;
         }
         let (tables, key) = match &*self.learnt.lock() {
@@ -605,14 +542,14 @@ impl Plan {
             }
             Learnt::Harmless { .. } => {}
         }
-        if self.is_banned() {
+        if self.observed.is_banned() {
             return Some("it has held others up, a moment ago".to_owned());
         }
         if self.is_long() {
             return Some(format!("its answers have more than {ANSWER_BYTES_MAX} bytes"));
         }
         let is_joined = self.ruled.joins && self.kind() == Some(Kind::Read) && self.is_steady();
-        (!self.is_quick.load(Ordering::Relaxed)).then(|| match is_joined {
+        (!self.observed.is_quick()).then(|| match is_joined {
             true => "it has more to do than others should wait for, and is only joined".to_owned(),
             false => "it has more to do than others should wait for".to_owned(),
         })
@@ -659,7 +596,7 @@ impl Plan {
             Learnt::Harmless { .. } => {}
         }
         let most = self.remembered_bytes_max();
-        (self.answer_bytes.load(Ordering::Relaxed) > most).then(|| {
+        (self.observed.answer_bytes() > most).then(|| {
             let of_rule = if self.ruled.max_answer.is_none() {
                 ", and no rule says max_answer"
             } else {
@@ -700,25 +637,18 @@ impl Plan {
 
     /// It was answered by itself.
     pub(crate) fn was_alone(&self) {
-        self.counts.alone.fetch_add(1, Ordering::Relaxed);
+        self.tally.was_alone();
         self.ruled.was_asked(1);
     }
 
     /// How often it was answered by itself.
     pub(crate) fn times_alone(&self) -> u64 {
-        self.counts.alone.load(Ordering::Relaxed)
+        self.tally.times_alone()
     }
 
     /// It was shared on a trip of so many, as one query with others or not.
     pub(crate) fn was_shared(&self, count: u64, is_joint: bool) {
-        self.counts.shared.fetch_add(1, Ordering::Relaxed);
-        if is_joint {
-            self.counts.jointly.fetch_add(1, Ordering::Relaxed);
-        }
-        // A trip is counted by each who was on it, by its part.
-        self.counts
-            .trip_parts
-            .fetch_add(TRIP_PARTS / count.max(1), Ordering::Relaxed);
+        self.tally.was_shared(count, is_joint);
         self.ruled.was_asked(1);
         self.ruled.was_batched();
     }
@@ -737,73 +667,34 @@ impl Plan {
     /// Somebody had an answer that was remembered.
     pub(crate) fn was_remembered(&self) {
         self.counting.was_remembered();
-        self.counts.remembered.fetch_add(1, Ordering::Relaxed);
+        self.tally.was_remembered();
         self.ruled.was_asked(1);
         self.ruled.was_remembered();
     }
 
     /// So many had the answer to what another one had asked.
     pub(crate) fn was_joined(&self, count: u64) {
-        self.counts.joined.fetch_add(count, Ordering::Relaxed);
+        self.tally.was_joined(count);
         self.ruled.was_asked(count);
         self.ruled.has_joined(count);
     }
 
     pub(crate) fn counted(&self) -> Counted {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Counted {
-            alone: of(&self.counts.alone),
-            shared: of(&self.counts.shared),
-            jointly: of(&self.counts.jointly),
-            joined: of(&self.counts.joined),
-            remembered: of(&self.counts.remembered),
-            // Parts are cut off to whole ones.
-            trips: (of(&self.counts.trip_parts) + TRIP_PARTS / 2) / TRIP_PARTS,
-        }
+        self.tally.counted()
     }
 
     /// Its answer alone had so many bytes. One that was long is forgotten after some that were not.
     pub(crate) fn was_answered_in(&self, bytes: u64) {
-        let before = self.answer_bytes.load(Ordering::Relaxed);
-        let now = bytes.max(before - before / 8);
-        if now != before {
-            self.answer_bytes.store(now, Ordering::Relaxed);
-        }
+        self.observed.was_answered_in(bytes);
     }
 
     fn is_long(&self) -> bool {
-        self.answer_bytes.load(Ordering::Relaxed) > ANSWER_BYTES_MAX
+        self.observed.answer_bytes() > ANSWER_BYTES_MAX
     }
 
-    fn is_banned(&self) -> bool {
-        let until = self.banned_until_ms.load(Ordering::Relaxed);
-        until != 0 && now_ms() < until
-    }
-
-    /// It was answered alone, within this time, which was quick or not; `was_held_up`: behind a trip that was given up. If it is far slower than
-    /// it uses to be, it was the one that held the others up.
+    /// It was answered alone, within this time, which was quick or not; `was_held_up`: behind a trip that was given up.
     pub(crate) fn took(&self, elapsed: Duration, is_quick: bool, was_held_up: bool) {
-        let usual = self.usual();
-        if was_held_up && elapsed > HELD_UP && elapsed > usual * UNUSUAL {
-            self.ban();
-        } else {
-            let usual = match usual.is_zero() {
-                true => elapsed,
-                false => (usual * 7 + elapsed) / 8,
-            };
-            let usual_ns = u64::try_from(usual.as_nanos()).unwrap_or(u64::MAX);
-            self.usual_ns.store(usual_ns, Ordering::Relaxed);
-        }
-        if is_quick {
-            if self.slow.load(Ordering::Relaxed) != 0 {
-                self.slow.store(0, Ordering::Relaxed);
-            }
-            if !self.is_quick.load(Ordering::Relaxed) {
-                self.is_quick.store(true, Ordering::Relaxed);
-            }
-        } else if self.slow.fetch_add(1, Ordering::Relaxed) >= SLOW_MAX {
-            self.is_quick.store(false, Ordering::Relaxed);
-        }
+        self.observed.took(elapsed, is_quick, was_held_up);
     }
 
     /// So many of it are asked together for memory, at most.
@@ -812,14 +703,14 @@ impl Plan {
             // It has no company.
             Some(Duration::ZERO) => 1,
             // How long one takes is to be known.
-            _ if self.usual().is_zero() => 1,
+            _ if self.observed.usual().is_zero() => 1,
             _ => self.together.lock().most(self.remembered_bytes_max(), Instant::now()),
         }
     }
 
     /// So many of it were asked together and took so long; `is_well`: none has failed.
     pub(crate) fn were_together(&self, count: usize, elapsed: Duration, is_well: bool) {
-        let alone = self.usual();
+        let alone = self.observed.usual();
         let mut together = self.together.lock();
         together.took(count, elapsed, alone, is_well, Instant::now());
     }
@@ -831,24 +722,17 @@ impl Plan {
 
     /// How long they may be under way together.
     pub(crate) fn patience_together(&self) -> Duration {
-        together::patience(self.usual())
-    }
-
-    fn usual(&self) -> Duration {
-        Duration::from_nanos(self.usual_ns.load(Ordering::Relaxed))
+        together::patience(self.observed.usual())
     }
 
     /// It is to show again that it is quick.
     pub(crate) fn is_to_show_that_it_is_quick(&self) {
-        self.is_quick.store(false, Ordering::Relaxed);
+        self.observed.is_to_show_that_it_is_quick();
     }
 
     /// It has held others up.
     pub(crate) fn ban(&self) {
-        let bans = self.bans.fetch_add(1, Ordering::Relaxed).min(16);
-        let time = (BANNED_FOR * (1 << bans)).min(BANNED_FOR_MAX);
-        self.banned_until_ms
-            .store(now_ms() + milliseconds(time), Ordering::Relaxed);
+        self.observed.ban();
     }
 }
 
@@ -926,25 +810,6 @@ mod tests {
             plan.may_share(false) && !plan.is_due(0) && plan.is_due(1),
             "a table was changed"
         );
-        assert!(!plan.may_share(false));
-    }
-
-    #[test]
-    fn who_is_slow_or_holds_others_up_goes_alone() {
-        let plan = plan("SELECT 1");
-        plan.learn(harmless(false), 0);
-        plan.took(Duration::ZERO, true, false);
-        for _ in 0..SLOW_MAX {
-            plan.took(Duration::from_millis(2), false, false);
-            assert!(plan.may_share(false));
-        }
-        plan.took(Duration::from_millis(2), false, false);
-        assert!(!plan.may_share(false));
-        plan.took(Duration::ZERO, true, false);
-        assert!(plan.may_share(false));
-        plan.took(Duration::from_millis(100), false, false);
-        assert!(plan.may_share(false), "nobody waited for it");
-        plan.took(Duration::from_secs(1), false, true);
         assert!(!plan.may_share(false));
     }
 
