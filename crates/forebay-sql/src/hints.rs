@@ -1,7 +1,7 @@
 //! Hints: what a comment in a statement asks of whoever carries it, as in `/* batch:10 */`.
 //!
 //! Promises: only comments are read, never strings or names that look like them; what is no hint is a comment. A hint that stands twice holds
-//! as it stands first. Who a [`Caller`] is takes no memory, and no second reading.
+//! as it stands first, and of two positions the later one. Who a [`Caller`] is takes no memory, and no second reading.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ impl<'sql> Read<'sql> {
                 continue;
             };
             if name == "after" {
-                hints.after = hints.after.or(position(said));
+                hints.after = hints.after.max(position(said));
                 continue;
             }
             if name == "file" {
@@ -241,7 +241,8 @@ mod tests {
         for (sql, wanted) in [
             ("/* after:0/16B3748 */ SELECT 1", Some(0x16B_3748)),
             ("SELECT 1 /*ttl:60,after:2a/ffffffff*/", Some(0x2A_FFFF_FFFF)),
-            ("/* after:0/1 after:0/2 */ SELECT 1", Some(1)),
+            ("/* after:0/1 after:0/2 */ SELECT 1", Some(2)),
+            ("/* after:0/2 */ SELECT 1 /* after:0/1 */", Some(2)),
             ("/* after:here after:0/2 */ SELECT 1", Some(2)),
             ("/* after:0/1 */ SELECT 1 /* ttl:5 */", Some(1)),
             ("/* after:0 */ SELECT 1", None),

@@ -8,6 +8,9 @@ const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
 /// Whether a string of the text may stand for the moment at which the text is read.
 #[must_use]
 pub fn names_a_moment(sql: &str) -> bool {
+    if continues_a_string(sql) {
+        return true;
+    }
     let quotes = sql.match_indices(['\'', '$']);
     let mut behind = quotes.map(|(at, _)| sql[at + 1..].trim_start());
     behind.any(|text| {
@@ -25,6 +28,9 @@ pub fn mentions_a_moment(sql: &str) -> bool {
     let Some(first) = sql.find(['\'', '$']) else {
         return false;
     };
+    if continues_a_string(sql) {
+        return true;
+    }
     // What is within quotes of its own, of a range or an array, may have some inside of it: `'[n"o"w,)'`.
     let text = sql[first..].to_ascii_lowercase().replace('"', "");
     let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
@@ -37,6 +43,18 @@ pub fn mentions_a_moment(sql: &str) -> bool {
     })
 }
 
+/// Whether a string may go on behind the end of a line, as `'no'` and `'w'` on the next one are `'now'`. A comment may stand between them.
+fn continues_a_string(sql: &str) -> bool {
+    sql.match_indices('\'').any(|(at, _)| {
+        let behind = &sql[at + 1..];
+        let mut rest = behind.trim_start();
+        while let Some(comment) = rest.strip_prefix("--") {
+            rest = comment.find(['\n', '\r']).map_or("", |end| comment[end..].trim_start());
+        }
+        rest.starts_with('\'') && behind[..behind.len() - rest.len()].contains(['\n', '\r'])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +63,8 @@ mod tests {
     fn none_is_missed_within_a_string() {
         for sql in [
             "SELECT 'now'::timestamptz",
+            "SELECT timestamptz 'no'\n'w'",
+            "SELECT timestamptz 'no' -- it goes on\n \t'w'",
             "SELECT at FROM t WHERE at = ANY('{2020-01-01,NOW}')",
             "SELECT '[today,)'::tstzrange",
             "SELECT $a$(1,tomorrow)$a$::pair",

@@ -78,14 +78,17 @@ impl<'t> Words<'t> {
 }
 
 /// Statements that answer with no rows.
-const WITHOUT_ROWS: [&str; 28] = [
+const WITHOUT_ROWS: [&str; 39] = [
     "ABORT",
     "ALTER",
     "ANALYZE",
     "BEGIN",
+    "CHECKPOINT",
     "CLOSE",
+    "CLUSTER",
     "COMMENT",
     "COMMIT",
+    "COPY",
     "CREATE",
     "DEALLOCATE",
     "DECLARE",
@@ -94,23 +97,31 @@ const WITHOUT_ROWS: [&str; 28] = [
     "DROP",
     "END",
     "GRANT",
+    "IMPORT",
     "LISTEN",
+    "LOAD",
     "LOCK",
+    "MOVE",
     "NOTIFY",
     "PREPARE",
+    "REASSIGN",
+    "REFRESH",
+    "REINDEX",
     "RELEASE",
     "RESET",
     "REVOKE",
     "ROLLBACK",
     "SAVEPOINT",
+    "SECURITY",
     "SET",
     "START",
     "TRUNCATE",
     "UNLISTEN",
+    "VACUUM",
 ];
 
 /// Statements that answer with rows only by RETURNING.
-const RETURNING: [&str; 3] = ["DELETE", "INSERT", "UPDATE"];
+const RETURNING: [&str; 4] = ["DELETE", "INSERT", "MERGE", "UPDATE"];
 
 /// Whether PostgreSQL describes what this prepares by no parameter and no column. No where that is not certain.
 pub fn describes_nothing(sql: &str) -> bool {
@@ -215,6 +226,10 @@ mod tests {
             ("-- nothing", true),
             ("commit", true),
             ("SET a = 'b'", true),
+            ("copy (select 1) to stdout", true),
+            ("copy t from stdin", true),
+            ("move 1 from c", true),
+            ("vacuum", true),
             ("insert into t values (1)", true),
             ("insert into t values (1) returning a", false),
             ("insert into t values ($1)", false),

@@ -16,9 +16,9 @@ const TOKENS_MAX: usize = 4096;
 /// Deepest nesting that the parser follows.
 const NESTING_MAX: usize = 50;
 
-/// The statement's tree; nothing if it is not one statement that the parser understands.
+/// The statement's tree; nothing if it is not one statement that the parser understands as the server does.
 pub(super) fn parse(dialect: Dialect, sql: &str) -> Option<ast::Statement> {
-    if Lexer::new(dialect, sql).nth(TOKENS_MAX).is_some() {
+    if Lexer::new(dialect, sql).nth(TOKENS_MAX).is_some() || continues_a_string(dialect, sql) {
         return None;
     }
     let mut statements = Parser::new(dialect.grammar())
@@ -31,6 +31,15 @@ pub(super) fn parse(dialect: Dialect, sql: &str) -> Option<ast::Statement> {
         1 => statements.pop(),
         _ => None,
     }
+}
+
+/// Whether a string stands right behind another one: they are one to the server, and a name behind a string to the parser.
+fn continues_a_string(dialect: Dialect, sql: &str) -> bool {
+    let mut was_text = false;
+    Lexer::new(dialect, sql).any(|token| {
+        let is_text = token.is_ok_and(|token| token.kind == Kind::Text);
+        std::mem::replace(&mut was_text, is_text) && is_text
+    })
 }
 
 /// Whether the text has quotes that are a string by default and a name by a setting of the server (`ANSI_QUOTES`).

@@ -100,6 +100,9 @@ pub fn touches(sql: &str) -> Result<Touches, NotShown> {
         }
         names.insert(name);
     }
+    if casts_to_timetz(&tokens) {
+        names.insert("timetz".to_owned());
+    }
     if matches!(effect, Effect::Changes(_)) && OF_THE_TRANSACTION.iter().any(|column| names.contains(*column)) {
         return Err(NotShown("names a column that tells of its transaction"));
     }
@@ -109,6 +112,19 @@ pub fn touches(sql: &str) -> Result<Touches, NotShown> {
         tables: tables(&parsed),
         called: called.into_iter().collect(),
         operators: operators(&tokens).into_iter().collect(),
+    })
+}
+
+/// Whether the type is written in full, as the server itself writes it in definitions: `time(3) with time zone`.
+fn casts_to_timetz(tokens: &[(Range<usize>, Token<'_>)]) -> bool {
+    let is_at = |at: usize, words: &[&str]| {
+        let tokens = tokens.get(at..).unwrap_or_default().iter().zip(words);
+        tokens.filter(|((_, token), word)| token.is_word(word)).count() == words.len()
+    };
+    (0..tokens.len()).any(|at| {
+        let has_digits = tokens.get(at + 1).is_some_and(|(_, token)| token.is_symbol("("));
+        let behind = if has_digits { at + 4 } else { at + 1 };
+        is_at(at, &["TIME"]) && is_at(behind, &["WITH", "TIME", "ZONE"])
     })
 }
 
@@ -558,6 +574,37 @@ mod tests {
             panic!("it inserts");
         };
         assert!(finds_and_leaves.finds_rows && finds_and_leaves.leaves_rows);
+    }
+
+    #[test]
+    fn a_type_that_hangs_on_the_day_is_named_however_it_is_written() {
+        let is_named = |sql| touches(sql).unwrap().names.contains(&"timetz".to_owned());
+        for sql in [
+            "SELECT a::time with time zone FROM t",
+            "SELECT CAST(a AS TIME(3) WITH TIME ZONE) FROM t",
+            "SELECT a::timetz FROM t",
+        ] {
+            assert!(is_named(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT a::timestamp with time zone FROM t",
+            "SELECT a::time(3) without time zone FROM t",
+            "SELECT a::time, zone FROM t",
+        ] {
+            assert!(!is_named(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_goes_on_as_a_string_is_no_name() {
+        for sql in [
+            "SELECT 'a'\n'b'",
+            "SELECT 'a' -- it goes on\n'b' FROM t",
+            "SELECT a FROM t WHERE b = E'a'\n'b'",
+        ] {
+            assert_eq!(touches(sql), Err(NotShown("is not understood by the parser")), "{sql}");
+        }
+        assert!(touches("SELECT 'a''\n''b', 'c',\n'd'").is_ok());
     }
 
     #[test]

@@ -49,19 +49,19 @@ const WATCHED: &[(&str, &str)] = &[
         "pg_attribute",
         "attrelid >= 16384 AND attrelid IN (SELECT oid FROM pg_class WHERE oid >= 16384 AND relpersistence <> 't')",
     ),
+    // The server's own are looked at, too: they may be altered and renamed, and rights to them revoked.
     (
         "pg_type",
-        "oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE starts_with(nspname, 'pg_temp_'))",
+        "typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE starts_with(nspname, 'pg_temp_'))",
     ),
     ("pg_enum", "true"),
     (
         "pg_proc",
-        "oid >= 16384 AND pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE starts_with(nspname, 'pg_temp_'))",
+        "pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE starts_with(nspname, 'pg_temp_'))",
     ),
-    ("pg_operator", "oid >= 16384"),
-    ("pg_cast", "oid >= 16384"),
-    ("pg_collation", "oid >= 16384"),
-    // Whose own are altered in place, by superusers.
+    ("pg_operator", "true"),
+    ("pg_cast", "true"),
+    ("pg_collation", "true"),
     ("pg_ts_config", "true"),
     ("pg_ts_config_map", "true"),
     ("pg_ts_dict", "true"),
@@ -82,7 +82,10 @@ const WATCHED: &[(&str, &str)] = &[
         "pg_inherits",
         "inhrelid NOT IN (SELECT oid FROM pg_class WHERE relpersistence = 't')",
     ),
-    ("pg_namespace", "NOT starts_with(nspname, 'pg_')"),
+    (
+        "pg_namespace",
+        "NOT starts_with(nspname, 'pg_temp_') AND NOT starts_with(nspname, 'pg_toast_temp_')",
+    ),
     ("pg_auth_members", "true"),
     ("pg_db_role_setting", "true"),
     ("pg_database", "datname = current_database()"),

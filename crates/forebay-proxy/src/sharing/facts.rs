@@ -29,6 +29,10 @@ const OPERATORS: [&str; 14] = [
 /// Types of the user's that values may be of which are remembered: enums, rows, and arrays of them.
 const OF_USERS: &str = "pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem WHERE t.oid >= 16384 AND (t.typtype IN ('e', 'c') OR e.typtype IN ('e', 'c'))";
 
+/// Whether an aggregate, which is always declared to be immutable, is of functions that are volatile.
+const IS_OF_VOLATILE: &str = "EXISTS (SELECT FROM pg_aggregate g JOIN pg_proc f ON f.oid IN (g.aggtransfn, g.aggfinalfn, g.aggcombinefn, \
+g.aggserialfn, g.aggdeserialfn, g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn) WHERE g.aggfnoid = p.oid AND f.provolatile = 'v')";
+
 /// What tells whether anything of a table has changed: the writers of all rows that the catalog has of it. A number that comes later is
 /// greater, so that no change makes up for another.
 const MARK: &str = "pg_catalog.concat_ws(' ', c.oid, c.xmin, \
@@ -106,7 +110,7 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
     };
     let mut text = format!(
         "SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
-         SELECT CASE p.provolatile WHEN 'v' THEN 'the function ' || p.proname || ', which is volatile' ELSE '{CALLED}' || p.proname END, '' FROM pg_proc p WHERE p.proname = ANY({names}) \
+         SELECT CASE WHEN p.provolatile = 'v' OR {IS_OF_VOLATILE} THEN 'the function ' || p.proname || ', which is volatile' ELSE '{CALLED}' || p.proname END, '' FROM pg_proc p WHERE p.proname = ANY({names}) \
          AND (p.oid >= 16384 OR (p.provolatile = 'v' AND NOT p.proname = ANY({unsteady})) OR p.proname = ANY({unreviewed})) \
          UNION ALL SELECT CASE WHEN c.relkind NOT IN ('r', 'p', 'v') THEN 'the relation ' || c.relname || ', which is no table' \
          WHEN c.relpersistence <> 'p' THEN 'the relation ' || c.relname || ', which is not logged' \
@@ -124,8 +128,9 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
          AND (c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relrowsecurity OR c.relhasrules OR c.is_odd) \
          UNION ALL SELECT '{POLICY}' || c.relname, coalesce({condition}, 'true') \
          FROM pg_policy y JOIN pg_class c ON c.oid = y.polrelid WHERE c.relname = ANY({names}) AND c.relrowsecurity AND {is_of_it} \
-         UNION ALL SELECT 'the type ' || t.typname, '' FROM pg_type t WHERE t.typname = ANY({names}) AND t.oid >= 16384 \
-         AND t.typtype <> 'e' AND t.typcategory <> 'A' AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c') \
+         UNION ALL SELECT 'the type ' || t.typname, '' FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem AND e.typarray = t.oid \
+         WHERE t.typname = ANY({names}) AND t.oid >= 16384 AND coalesce(e.typtype, t.typtype) <> 'e' \
+         AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = coalesce(e.typrelid, t.typrelid) AND c.relkind <> 'c') \
          UNION ALL SELECT DISTINCT 'named', CAST(c.relname AS text) FROM pg_class c \
          WHERE c.relname = ANY({names}) AND c.relkind IN ('r', 'p') \
          UNION ALL SELECT 'named', CAST(part.relname AS text) FROM (WITH RECURSIVE parts AS (\

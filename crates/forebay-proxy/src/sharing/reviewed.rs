@@ -15,6 +15,8 @@ const OF_THE_TIME: &[&str] = &[
     "now",
     "statement_timestamp",
     "timeofday",
+    // Which offset a place has is a matter of the day.
+    "timetz",
     "transaction_timestamp",
 ];
 

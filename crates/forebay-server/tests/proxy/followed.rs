@@ -503,6 +503,39 @@ fn what_tells_the_time_is_remembered_by_rule_alone() {
     );
 }
 
+/// An aggregate is always declared to be immutable, and no rule believes that.
+#[test]
+fn an_aggregate_of_what_is_volatile_is_volatile() {
+    let rules = "[[rule]]\nname = \"all\"\nfresh = \"1h\"\nstable_functions = true\n";
+    let stage = stage("aggregates", rules);
+    let (mut client, mut server) = (stage.client(), stage.straight());
+    for sql in [
+        "CREATE TABLE limits (n int PRIMARY KEY)",
+        "CREATE TABLE summed (n int PRIMARY KEY)",
+        "INSERT INTO summed VALUES (1)",
+        "CREATE FUNCTION adds(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + $2'",
+        "CREATE FUNCTION adds_more(int, int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT $1 + $2 + (SELECT count(*)::int FROM limits)'",
+        "CREATE FUNCTION ends(int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT $1 + (SELECT count(*)::int FROM limits)'",
+        "CREATE AGGREGATE steady_sum(int) (sfunc = adds, stype = int, initcond = 0)",
+        "CREATE AGGREGATE sum_of_more(int) (sfunc = adds_more, stype = int, initcond = 0)",
+        "CREATE AGGREGATE sum_to_an_end(int) (sfunc = adds, finalfunc = ends, stype = int, initcond = 0)",
+    ] {
+        server.run(sql);
+    }
+    stage.until_remembered(&mut client, "SELECT steady_sum(n) FROM summed", "SELECT steady_sum");
+    for name in ["sum_of_more", "sum_to_an_end"] {
+        let read = format!("SELECT {name}(n) FROM summed");
+        for _ in 0..8 {
+            client.run(&read);
+        }
+        let (count, why) = stage.remembered(&read);
+        let wanted = format!("it names the function {name}, which is volatile");
+        assert_eq!((count, why), (0, Some(wanted)));
+        server.run("INSERT INTO limits SELECT 1 + count(*) FROM limits");
+        assert_eq!(client.ask(&read), server.ask(&read));
+    }
+}
+
 /// Where only what passes the proxy is known.
 #[test]
 fn a_function_that_a_rule_believes_makes_nothing_old_and_any_other_does() {

@@ -265,6 +265,9 @@ fn what_is_not_remembered_is_told_why() {
         "CREATE TABLE whys (n int, at timestamptz)",
         "CREATE MATERIALIZED VIEW whys_view AS SELECT n FROM whys",
         "CREATE FUNCTION whys_own() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE DOMAIN whys_list AS int[]",
+        "CREATE DOMAIN whys_number AS int",
+        "CREATE TYPE whys_kind AS ENUM ('odd')",
     ] {
         admin.run(sql);
     }
@@ -309,6 +312,23 @@ fn what_is_not_remembered_is_told_why() {
             "locks what it reads",
         ),
         ("INSERT INTO whys VALUES (1)", "INSERT INTO whys", "changes rows"),
+        ("SELECT '{1}'::whys_list", "SELECT ?::whys_list", "the type whys_list"),
+        (
+            "SELECT '{1}'::_whys_number",
+            "SELECT ?::_whys_number",
+            "the type _whys_number",
+        ),
+        (
+            "SELECT timestamptz 'no'\n'w', n FROM whys",
+            "SELECT timestamptz ? ?",
+            "not understood",
+        ),
+        (
+            "SELECT at::time with time zone FROM whys",
+            "SELECT at::time",
+            "hangs on the time",
+        ),
+        ("SELECT '10:00'::timetz", "SELECT ?::timetz", "hangs on the time"),
     ] {
         for _ in 0..5 {
             client.run(&format!("/* ttl:3600 */ {text}"));
@@ -320,6 +340,12 @@ fn what_is_not_remembered_is_told_why() {
             "{text}: {told:?}"
         );
     }
+    until_remembered(
+        &mut client,
+        &mut admin,
+        "/* ttl:3600 */ SELECT '{odd}'::_whys_kind",
+        "SELECT ?::_whys_kind",
+    );
     // Nor what has a word for the moment in a string, or bound.
     for _ in 0..5 {
         client.run("/* ttl:3600 */ SELECT min(n) FROM whys WHERE at = ANY('{now}')");
@@ -345,6 +371,8 @@ fn what_is_not_remembered_is_told_why() {
         "DROP MATERIALIZED VIEW whys_view",
         "DROP TABLE whys",
         "DROP FUNCTION whys_own",
+        "DROP DOMAIN whys_list, whys_number",
+        "DROP TYPE whys_kind",
     ] {
         admin.run(sql);
     }

@@ -291,6 +291,46 @@ fn what_is_altered_or_revoked_elsewhere_is_seen_within_a_second() {
     }
 }
 
+/// What has just been counted counts the next thing some seconds later.
+#[test]
+fn what_is_revoked_or_altered_of_the_servers_own_is_seen_within_a_second() {
+    let stage = Stage::new("of_its_own", "");
+    let mut server = stage.straight();
+    for sql in [
+        "CREATE ROLE of_its_own_reader LOGIN",
+        "CREATE TABLE names (name text PRIMARY KEY)",
+        "INSERT INTO names VALUES ('a')",
+        "GRANT SELECT ON names TO of_its_own_reader",
+    ] {
+        server.run(sql);
+    }
+    let mut client = connect(stage.reloadable.proxy.address(), "of_its_own_reader", "of_its_own");
+    for (read, change) in [
+        (
+            "SELECT upper(name) FROM names",
+            "REVOKE EXECUTE ON FUNCTION pg_catalog.upper(text) FROM PUBLIC",
+        ),
+        (
+            "SELECT name COLLATE \"und-x-icu\" FROM names",
+            "ALTER COLLATION pg_catalog.\"und-x-icu\" RENAME TO another",
+        ),
+        (
+            "SELECT pg_catalog.lower(name) FROM names",
+            "REVOKE USAGE ON SCHEMA pg_catalog FROM PUBLIC",
+        ),
+    ] {
+        stage.until_remembered(&mut client, &format!("/* ttl:3600 */ {read}"), read);
+        server.run("SELECT count(*) FROM names");
+        server.run(change);
+        let begun = Instant::now();
+        until(change, || {
+            client.query(&format!("/* ttl:3600 */ {read}")).error().is_some()
+        });
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(3), "{change}: {took:?}");
+    }
+}
+
 /// Its owner may have the database tell what is altered: then it is seen as soon as rows are.
 #[test]
 fn what_is_altered_is_seen_at_once_where_the_database_tells_it() {
