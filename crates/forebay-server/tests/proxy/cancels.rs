@@ -169,26 +169,29 @@ fn a_pipeline_that_waits_for_a_connection_is_cancelled() {
     let mut late = 0;
     for arguments in [&[][..], &["--sharing=false"], &["--pool-mode", "session"]] {
         let proxy = proxy(postgres(), &[&["--max-server-connections", "1"], arguments].concat());
-        let [mut holder, mut client] = [(); 2].map(|()| at(proxy.address()));
-        holder.run("BEGIN");
-        let pipeline = [query("SELECT pg_sleep(60)"), query("SELECT 6 * 7")].concat();
-        client.send(&pipeline);
-        while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
-        cancel(&client);
-        assert!(client.read_within(Duration::from_millis(20)).is_none(), "it waits on");
-        holder.run("COMMIT");
-        drop(holder);
-        let before = late;
-        assert_eq!(refusal(&mut client, &mut late), "57014", "{arguments:?}");
-        let behind = client.answer();
-        match behind.value() {
-            Some(value) => assert_eq!(value, "42", "{arguments:?}"),
+        let mut runs_behind_what_is_cancelled = || {
+            let [mut holder, mut client] = [(); 2].map(|()| at(proxy.address()));
+            holder.run("BEGIN");
+            let pipeline = [query("SELECT pg_sleep(60)"), query("SELECT 6 * 7")].concat();
+            client.send(&pipeline);
+            while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
+            cancel(&client);
+            assert!(client.read_within(Duration::from_millis(20)).is_none(), "it waits on");
+            holder.run("COMMIT");
+            drop(holder);
+            let before = late;
+            assert_eq!(refusal(&mut client, &mut late), "57014", "{arguments:?}");
+            let behind = client.answer();
+            match behind.value() {
+                Some(value) => assert_eq!(value, "42", "{arguments:?}"),
+                None => assert_eq!(behind.sqlstate(), "57014", "{arguments:?}"),
+            }
             // Where a cancel was lost others were sent, of which one may come for this.
-            None => assert!(
-                late > before && behind.sqlstate() == "57014",
-                "{arguments:?} {behind:?}"
-            ),
-        }
+            behind.value().is_some() || late > before
+        };
+        // The server signals a process, and then its group (`signal_child` in `postmaster.c`): where much is to be done, the second signal may
+        // come for what is behind.
+        assert!((0..3).any(|_| runs_behind_what_is_cancelled()), "{arguments:?}");
     }
     assert!(late <= 1, "{late} of 3 were lost");
 }
