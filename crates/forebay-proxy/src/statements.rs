@@ -175,13 +175,29 @@ pub(crate) fn tells_a_moment_by_value(bound: &[u8]) -> bool {
     (0..bound.len()).any(begins)
 }
 
+/// Whether parameters of these types, as in a Parse, have an offset and no date, `timetz` (1266), or may get one, `time` (1083); and arrays of them.
+fn hang_on_the_day(text: &str, types: &[u8]) -> bool {
+    let mut types = types.get(2..).unwrap_or_default().chunks_exact(4);
+    types.any(|oid| match u32::from_be_bytes(*oid.first_chunk().expect("four")) {
+        1266 | 1270 => true,
+        1083 | 1183 => {
+            let text = text.to_ascii_lowercase();
+            ["zone", "local"].iter().any(|word| text.contains(word))
+        }
+        _ => false,
+    })
+}
+
 impl Statement {
     /// The text without its comments, and the types of parameters that were given, by which it is told apart from those that ask something else;
-    /// none where it may have a word for the moment at which it is read.
+    /// none where it may have a word for the moment at which it is read, or parameters that hang on the day.
     pub(crate) fn told_apart_by(&self) -> Option<&ToldApart> {
         let told = self.told_apart_by.get_or_init(|| {
             let (text, types) = zero_terminated(&self.identity.definition)?;
             let text = without_comments(std::str::from_utf8(text).ok()?)?;
+            if hang_on_the_day(&text, types) {
+                return None;
+            }
             let hash = HASHER.hash_one((&text, types));
             let told = || ToldApart {
                 hash,
@@ -939,6 +955,20 @@ pub(crate) fn in_the_clients_words(said: &[u8], name: &[u8]) -> Option<Vec<u8>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_parameters_hang_on_the_day_is_not_told_apart() {
+        let statements = Statements::default();
+        let is_told = |text: &str, oid: u32| {
+            let definition = [text.as_bytes(), &[0, 0, 1], &oid.to_be_bytes()].concat();
+            let statement = statements.of(&definition, &Arc::default(), 0);
+            statement.told_apart_by().is_some()
+        };
+        for (oid, is_of_the_day) in [(1266, true), (1270, true), (1083, false), (1183, false), (1184, false)] {
+            assert_eq!(is_told("SELECT $1", oid), !is_of_the_day, "{oid}");
+        }
+        assert!(!is_told("SELECT $1 AT TIME ZONE 'UTC'", 1083) && is_told("SELECT $1 AT TIME ZONE 'UTC'", 1184));
+    }
 
     #[test]
     fn who_is_told_other_types_in_turns_finds_what_he_was_told_before() {

@@ -2,13 +2,16 @@
 //!
 //! Promises: none is missed, in whatever quotes it stands; what only looks like one is taken for one.
 
+use super::dialect::Dialect;
+use super::syntax::continues_a_string;
+
 /// Words that dates and times begin with which hang on that moment.
 const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
 
 /// Whether a string of the text may stand for the moment at which the text is read.
 #[must_use]
 pub fn names_a_moment(sql: &str) -> bool {
-    if continues_a_string(sql) {
+    if may_continue_a_string(sql) {
         return true;
     }
     let quotes = sql.match_indices(['\'', '$']);
@@ -28,7 +31,7 @@ pub fn mentions_a_moment(sql: &str) -> bool {
     let Some(first) = sql.find(['\'', '$']) else {
         return false;
     };
-    if continues_a_string(sql) {
+    if may_continue_a_string(sql) {
         return true;
     }
     // What is within quotes of its own, of a range or an array, may have some inside of it: `'[n"o"w,)'`.
@@ -43,16 +46,18 @@ pub fn mentions_a_moment(sql: &str) -> bool {
     })
 }
 
-/// Whether a string may go on behind the end of a line, as `'no'` and `'w'` on the next one are `'now'`. A comment may stand between them.
-fn continues_a_string(sql: &str) -> bool {
-    sql.match_indices('\'').any(|(at, _)| {
-        let behind = &sql[at + 1..];
-        let mut rest = behind.trim_start();
+/// Whether a string may go on behind the end of a line, as `'no'` and `'w'` on the next one are `'now'`. Where a setting says what a backslash is, all quotes
+/// count that may end one and begin the next, with nothing but a comment between them.
+fn may_continue_a_string(sql: &str) -> bool {
+    let may_be = |(at, _): (usize, &str)| {
+        let mut rest = sql[at + 1..].trim_start();
         while let Some(comment) = rest.strip_prefix("--") {
             rest = comment.find(['\n', '\r']).map_or("", |end| comment[end..].trim_start());
         }
-        rest.starts_with('\'') && behind[..behind.len() - rest.len()].contains(['\n', '\r'])
-    })
+        rest.starts_with('\'')
+    };
+    sql.contains(['\n', '\r'])
+        && (continues_a_string(Dialect::Postgres, sql) || (sql.contains('\\') && sql.match_indices('\'').any(may_be)))
 }
 
 #[cfg(test)]
@@ -66,6 +71,7 @@ mod tests {
             "SELECT timestamptz 'no'\n'w'",
             "SELECT timestamptz 'no' -- it goes on\n \t'w'",
             "SELECT at FROM t WHERE at = ANY('{2020-01-01,NOW}')",
+            "SELECT E'\\'', timestamptz 'no'\n'w'",
             "SELECT '[today,)'::tstzrange",
             "SELECT $a$(1,tomorrow)$a$::pair",
             "SELECT '[n\"o\"w,)'::tstzrange",
@@ -76,6 +82,8 @@ mod tests {
             "SELECT now FROM t",
             "SELECT 'known', 'snow', 'nowhere'",
             "SELECT $1",
+            "SELECT string_agg(a, '\n')",
+            "SELECT 'no',\n'w'",
             "",
         ] {
             assert!(!mentions_a_moment(sql), "{sql}");

@@ -125,11 +125,14 @@ const RETURNING: [&str; 4] = ["DELETE", "INSERT", "MERGE", "UPDATE"];
 
 /// Whether PostgreSQL describes what this prepares by no parameter and no column. No where that is not certain.
 pub fn describes_nothing(sql: &str) -> bool {
-    if sql.contains('$') || sql.contains('\\') || sql.contains("&\"") {
+    if sql.contains('\\') || sql.contains("&\"") {
         return false;
     }
     let tokens: Result<Vec<_>, _> = Lexer::new(Dialect::Postgres, sql).collect();
     let Ok(tokens) = tokens else { return false };
+    if tokens.iter().any(|token| token.kind == Kind::Parameter) {
+        return false;
+    }
     match tokens.split_first() {
         None => true,
         Some((first, _)) if is_one_of(first, &WITHOUT_ROWS) => true,
@@ -230,6 +233,8 @@ mod tests {
             ("copy t from stdin", true),
             ("move 1 from c", true),
             ("vacuum", true),
+            ("do $$begin end$$", true),
+            ("copy (select $1::int) to stdout", false),
             ("insert into t values (1)", true),
             ("insert into t values (1) returning a", false),
             ("insert into t values ($1)", false),

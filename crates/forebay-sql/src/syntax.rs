@@ -34,7 +34,7 @@ pub(super) fn parse(dialect: Dialect, sql: &str) -> Option<ast::Statement> {
 }
 
 /// Whether a string stands right behind another one: they are one to the server, and a name behind a string to the parser.
-fn continues_a_string(dialect: Dialect, sql: &str) -> bool {
+pub(super) fn continues_a_string(dialect: Dialect, sql: &str) -> bool {
     let mut was_text = false;
     Lexer::new(dialect, sql).any(|token| {
         let is_text = token.is_ok_and(|token| token.kind == Kind::Text);

@@ -100,9 +100,7 @@ pub fn touches(sql: &str) -> Result<Touches, NotShown> {
         }
         names.insert(name);
     }
-    if casts_to_timetz(&tokens) {
-        names.insert("timetz".to_owned());
-    }
+    names.extend(named_by_words(&tokens).map(str::to_owned));
     if matches!(effect, Effect::Changes(_)) && OF_THE_TRANSACTION.iter().any(|column| names.contains(*column)) {
         return Err(NotShown("names a column that tells of its transaction"));
     }
@@ -115,17 +113,22 @@ pub fn touches(sql: &str) -> Result<Touches, NotShown> {
     })
 }
 
-/// Whether the type is written in full, as the server itself writes it in definitions: `time(3) with time zone`.
-fn casts_to_timetz(tokens: &[(Range<usize>, Token<'_>)]) -> bool {
-    let is_at = |at: usize, words: &[&str]| {
-        let tokens = tokens.get(at..).unwrap_or_default().iter().zip(words);
-        tokens.filter(|((_, token), word)| token.is_word(word)).count() == words.len()
-    };
-    (0..tokens.len()).any(|at| {
+/// What it names by more words than one: the type `timetz`, by `time(3) with time zone`, or where a `time` is taken to another zone; and the function `timezone`,
+/// which does that, by `AT TIME ZONE`.
+fn named_by_words(tokens: &[(Range<usize>, Token<'_>)]) -> impl Iterator<Item = &'static str> {
+    let word = |at: usize| tokens.get(at).and_then(|(_, token)| name(token).ok()?);
+    let is = |at: usize, words: &[&str]| word(at).is_some_and(|word| words.contains(&&*word));
+    let (mut has_offset, mut has_time, mut takes_to_zone) = (false, false, false);
+    for at in 0..tokens.len() {
         let has_digits = tokens.get(at + 1).is_some_and(|(_, token)| token.is_symbol("("));
         let behind = if has_digits { at + 4 } else { at + 1 };
-        is_at(at, &["TIME"]) && is_at(behind, &["WITH", "TIME", "ZONE"])
-    })
+        has_offset |= is(at, &["time"]) && is(behind, &["with"]) && is(behind + 1, &["time"]);
+        let is_of_zone = at > 0 && is(at - 1, &["at", "with", "without"]) && is(at + 1, &["zone"]);
+        has_time |= is(at, &["make_time"]) || (is(at, &["time", "_time"]) && !is_of_zone);
+        takes_to_zone |= is(at, &["timezone"]) || (is(at, &["at"]) && is(at + 1, &["time", "local"]));
+    }
+    let timetz = (has_offset || has_time && takes_to_zone).then_some("timetz");
+    timetz.into_iter().chain(takes_to_zone.then_some("timezone"))
 }
 
 /// What stands where a table does.
@@ -583,13 +586,17 @@ mod tests {
             "SELECT a::time with time zone FROM t",
             "SELECT CAST(a AS TIME(3) WITH TIME ZONE) FROM t",
             "SELECT a::timetz FROM t",
+            "SELECT a::time AT TIME ZONE 'UTC' FROM t",
+            "SELECT timezone('UTC', a::\"time\") FROM t",
+            "SELECT make_time(10, 0, 0) AT TIME ZONE 'UTC'",
         ] {
             assert!(is_named(sql), "{sql}");
         }
         for sql in [
             "SELECT a::timestamp with time zone FROM t",
             "SELECT a::time(3) without time zone FROM t",
-            "SELECT a::time, zone FROM t",
+            "SELECT a::time FROM t",
+            "SELECT a AT TIME ZONE 'UTC', b::timestamp(3) without time zone FROM t",
         ] {
             assert!(!is_named(sql), "{sql}");
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use forebay_sql::{ChangeKind, Effect, Touches, called, names};
 
-use super::followed::{CALLED, Followed, Needs, POLICY, SECURED, Told, VIEW};
+use super::followed::{CALLED, Followed, Needs, OF_THE_DAY, POLICY, SECURED, Told, VIEW};
 use super::reviewed::{is_of_the_time, is_reviewed, may_stand_in_a_table, unsteady};
 use crate::frames;
 use crate::memory::key::{COLUMNS, Key};
@@ -130,7 +130,7 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
          FROM pg_policy y JOIN pg_class c ON c.oid = y.polrelid WHERE c.relname = ANY({names}) AND c.relrowsecurity AND {is_of_it} \
          UNION ALL SELECT 'the type ' || t.typname, '' FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem AND e.typarray = t.oid \
          WHERE t.typname = ANY({names}) AND t.oid >= 16384 AND coalesce(e.typtype, t.typtype) <> 'e' \
-         AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = coalesce(e.typrelid, t.typrelid) AND c.relkind <> 'c') \
+         AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c') \
          UNION ALL SELECT DISTINCT 'named', CAST(c.relname AS text) FROM pg_class c \
          WHERE c.relname = ANY({names}) AND c.relkind IN ('r', 'p') \
          UNION ALL SELECT 'named', CAST(part.relname AS text) FROM (WITH RECURSIVE parts AS (\
@@ -143,6 +143,20 @@ pub(crate) fn ask(touches: &Touches, table: Option<u32>, restricted_to: Option<&
          AND (c.castsource < 16384 AND (c.casttarget < 16384 OR c.castcontext = 'i') \
          OR c.castfunc <> 0 AND EXISTS (SELECT FROM {OF_USERS} AND t.oid IN (c.castsource, c.casttarget)))"
     );
+    if touches.effect == Effect::Reads {
+        // What offset a zone has is a matter of the day: of what has one and no date, and of what gets one.
+        let is_zoned = touches.names.iter().any(|name| name == "timezone");
+        let types = if is_zoned {
+            "1083, 1183, 1266, 1270"
+        } else {
+            "1266, 1270"
+        };
+        let _ = write!(
+            text,
+            " UNION ALL SELECT DISTINCT '{OF_THE_DAY}' || c.relname, '' FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid \
+             WHERE c.relname = ANY({names}) AND c.relkind IN ('r', 'p', 'v') AND NOT a.attisdropped AND a.atttypid IN ({types})"
+        );
+    }
     if let Some(name) = restricted_to {
         let name = quoted_text(name);
         let _ = write!(

@@ -21,6 +21,7 @@ pub(super) const VIEW: &str = "view ";
 pub(super) const POLICY: &str = "policy ";
 pub(super) const SECURED: &str = "secured ";
 pub(super) const CALLED: &str = "called ";
+pub(super) const OF_THE_DAY: &str = "of the day ";
 
 /// Functions that tell of nothing but what answers are told apart by: the session's settings, its user and his roles.
 const OF_THE_SESSION: [&str; 2] = ["current_setting", "pg_has_role"];
@@ -28,7 +29,7 @@ const OF_THE_SESSION: [&str; 2] = ["current_setting", "pg_has_role"];
 /// What a rule has to allow, in words that follow "it names".
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// The first function that is not reviewed, or what tells the time.
+    /// The first function that is not reviewed, or what hangs on the time.
     pub(crate) stable_functions: Option<String>,
     /// The first table that has it.
     pub(crate) row_security: Option<String>,
@@ -178,6 +179,9 @@ impl Told {
             (matter, Some(&mut self.needs.row_security))
         } else if let Some(name) = kind.strip_prefix(CALLED) {
             (format!("the function {name}"), Some(&mut self.needs.stable_functions))
+        } else if let Some(name) = kind.strip_prefix(OF_THE_DAY) {
+            let matter = format!("the relation {name}, which has times of the day that hang on what day it is");
+            (matter, Some(&mut self.needs.stable_functions))
         } else {
             return false;
         };

@@ -5,6 +5,7 @@
 
 /// Names by which a statement is told when its transaction began, or what hangs on that.
 const OF_THE_TIME: &[&str] = &[
+    "_timetz",
     "age",
     "clock_timestamp",
     "current_date",

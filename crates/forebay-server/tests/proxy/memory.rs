@@ -265,6 +265,8 @@ fn what_is_not_remembered_is_told_why() {
         "CREATE TABLE whys (n int, at timestamptz)",
         "CREATE MATERIALIZED VIEW whys_view AS SELECT n FROM whys",
         "CREATE FUNCTION whys_own() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE TABLE whys_times (id int, at time)",
+        "CREATE TABLE whys_offsets (id int, at timetz)",
         "CREATE DOMAIN whys_list AS int[]",
         "CREATE DOMAIN whys_number AS int",
         "CREATE TYPE whys_kind AS ENUM ('odd')",
@@ -329,6 +331,23 @@ fn what_is_not_remembered_is_told_why() {
             "hangs on the time",
         ),
         ("SELECT '10:00'::timetz", "SELECT ?::timetz", "hangs on the time"),
+        ("SELECT '{10:00}'::_timetz", "SELECT ?::_timetz", "hangs on the time"),
+        (
+            "SELECT at AT TIME ZONE 'UTC' FROM whys_times",
+            "SELECT at AT TIME ZONE",
+            "the relation whys_times, which has times of the day",
+        ),
+        (
+            "SELECT id FROM whys_offsets WHERE at > '10:00'",
+            "SELECT id FROM whys_offsets",
+            "the relation whys_offsets, which has times of the day",
+        ),
+        (
+            "SELECT '(1,10:00)'::whys_offsets",
+            "SELECT ?::whys_offsets",
+            "the relation whys_offsets, which has times of the day",
+        ),
+        ("SELECT '{}'::_whys", "SELECT ?::_whys", "the type _whys"),
     ] {
         for _ in 0..5 {
             client.run(&format!("/* ttl:3600 */ {text}"));
@@ -340,12 +359,17 @@ fn what_is_not_remembered_is_told_why() {
             "{text}: {told:?}"
         );
     }
-    until_remembered(
-        &mut client,
-        &mut admin,
-        "/* ttl:3600 */ SELECT '{odd}'::_whys_kind",
-        "SELECT ?::_whys_kind",
-    );
+    for (text, begins) in [
+        ("SELECT '{odd}'::_whys_kind", "SELECT ?::_whys_kind"),
+        ("SELECT at FROM whys_times", "SELECT at FROM whys_times"),
+        (
+            "SELECT at AT TIME ZONE 'UTC' FROM whys",
+            "SELECT at AT TIME ZONE ? FROM whys",
+        ),
+        ("SELECT string_agg(n::text, '\n') FROM whys", "SELECT string_agg"),
+    ] {
+        until_remembered(&mut client, &mut admin, &format!("/* ttl:3600 */ {text}"), begins);
+    }
     // Nor what has a word for the moment in a string, or bound.
     for _ in 0..5 {
         client.run("/* ttl:3600 */ SELECT min(n) FROM whys WHERE at = ANY('{now}')");
@@ -369,7 +393,7 @@ fn what_is_not_remembered_is_told_why() {
     assert!(remembered(&mut admin, "SELECT count(*) FROM whys").0 > 0);
     for sql in [
         "DROP MATERIALIZED VIEW whys_view",
-        "DROP TABLE whys",
+        "DROP TABLE whys, whys_times, whys_offsets",
         "DROP FUNCTION whys_own",
         "DROP DOMAIN whys_list, whys_number",
         "DROP TYPE whys_kind",
