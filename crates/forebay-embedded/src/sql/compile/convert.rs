@@ -137,10 +137,9 @@ impl Compiler<'_> {
         {
             let value = value.clone();
             // What is none of the type's is an error when it is met, if it ever is.
-            let is_time = matches!(facts::category(to), b'D' | b'T');
             match self.read_text(&value, to) {
                 Ok(value) => return Ok(Scalar::constant(value, to)),
-                Err(fault) if !self.lenient && !is_time => return Err(fault),
+                Err(fault) if !self.lenient && !is_read_when_it_runs(into) => return Err(fault),
                 Err(_) => {}
             }
         }
