@@ -7,7 +7,7 @@
 //! when the transaction ends, no expression that calls what is not reviewed. Whose name stands for something else as well is refused for it.
 //! A change of which nothing is the matter but row security, by policies that call nothing that is not reviewed, goes [apart](Found::Apart).
 //!
-//! What a read names may be a view, have row security, or call what is not reviewed, and be [followed](super::followed) still.
+//! What a read names may be a view, have row security, call what is not reviewed, or have times of the day that hang on what day it is, and be [followed](super::followed) still.
 //! What of all this hangs on the table alone is told by a *mark*: while the mark is the same, nothing of it has changed.
 
 use std::fmt::Write;
